@@ -1,0 +1,64 @@
+#pragma once
+// From model output to protocol answers: feed pieces of output, get events (streaming) and in the end the
+// whole response object. One generator per answer; not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/prepared_request.h"
+#include "tokenizer/tokenizer.h"
+
+namespace hadal::recipe {
+
+/// One event of a stream. `name` is the SSE event name (empty for Chat); `data` its JSON text.
+struct Event {
+  std::string name;
+  std::string data;
+};
+
+struct TokenAlternative {
+  int32_t token = 0;
+  float logprob = 0;
+};
+
+struct OutputTokenInfo {
+  int32_t token = 0;
+  std::optional<float> logprob;
+  std::vector<TokenAlternative> top;
+};
+
+enum class OutputFinish { kStop, kLength, kContentFilter };
+
+struct GeneratorOptions {
+  std::string response_id;         ///< without protocol prefix rules: exactly what is shown
+  std::string response_model;
+  std::string system_fingerprint;  ///< Chat
+  int64_t created_unix_seconds = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;
+  std::optional<std::string> signature;  ///< Messages: signature of thinking blocks; default response_id
+  uint64_t call_id_seed = 0;             ///< generated tool-call ids are a function of this and their index
+};
+
+/// Accepts output as token ids or as text in any split; the concatenation of what it emits does not depend
+/// on the split. After a stop sequence `finished()` is true and further input is ignored.
+class ResponseGenerator {
+ public:
+  static std::unique_ptr<ResponseGenerator> create(const PreparedRequest& request, GeneratorOptions options,
+                                                   std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
+  virtual ~ResponseGenerator() = default;
+
+  virtual std::vector<Event> start() = 0;
+  virtual std::vector<Event> push_tokens(const std::vector<OutputTokenInfo>& tokens) = 0;
+  virtual std::vector<Event> push_text(std::string_view text, uint64_t num_tokens = 1) = 0;
+  virtual std::vector<Event> finish(OutputFinish finish) = 0;
+  virtual bool finished() const = 0;  ///< a stop sequence ended the answer
+  /// The whole response object (not streaming); valid after finish() or once finished().
+  virtual Json response() const = 0;
+};
+
+}  // namespace hadal::recipe
