@@ -1,0 +1,25 @@
+// The operators compiled for avx2; see kernels.h.
+
+#include <immintrin.h>
+
+#include "kernels/cpu/isa_tables.h"
+#include "kernels/cpu/scales.h"
+#include "kernels/quantize.h"
+
+namespace hadal::kernels::avx2 {
+namespace {
+
+#include "kernels/cpu/vec_avx2.h"
+
+#include "kernels/cpu/linear.inl"
+#include "kernels/cpu/elementwise.inl"
+#include "kernels/cpu/attention.inl"
+
+}  // namespace
+
+const Kernels kTable = {
+    .name = "avx2",
+#include "kernels/cpu/table.inl"
+};
+
+}  // namespace hadal::kernels::avx2

@@ -1,0 +1,23 @@
+// The operators compiled for scalar; see kernels.h.
+
+#include "kernels/cpu/isa_tables.h"
+#include "kernels/cpu/scales.h"
+#include "kernels/quantize.h"
+
+namespace hadal::kernels::scalar {
+namespace {
+
+#include "kernels/cpu/vec_scalar.h"
+
+#include "kernels/cpu/linear.inl"
+#include "kernels/cpu/elementwise.inl"
+#include "kernels/cpu/attention.inl"
+
+}  // namespace
+
+const Kernels kTable = {
+    .name = "scalar",
+#include "kernels/cpu/table.inl"
+};
+
+}  // namespace hadal::kernels::scalar
