@@ -103,7 +103,7 @@ struct Kernels {
   void (*round_bf16)(float* x, int64_t n);
 
   /// Rotates adjacent pairs of the last 2*half channels of a row of n channels: (a, b) ->
-  /// (a cos - b sin, a sin + b cos); inverse negates sin. Products are rounded separately.
+  /// (a cos - b sin, a sin + b cos); inverse negates sin. The b product is rounded, the a product fused.
   void (*rope)(float* x, int64_t n, const float* cosines, const float* sines, int64_t half, bool inverse);
 
   /// bfloat16 [n] -> float32.

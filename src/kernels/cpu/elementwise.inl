@@ -127,8 +127,8 @@ void rope(float* x, int64_t n, const float* cosines, const float* sines, int64_t
     const float b = tail[2 * i + 1];
     const float c = cosines[i];
     const float s = inverse ? -sines[i] : sines[i];
-    tail[2 * i] = a * c - b * s;
-    tail[2 * i + 1] = a * s + b * c;
+    tail[2 * i] = __builtin_fmaf(a, c, -(b * s));
+    tail[2 * i + 1] = __builtin_fmaf(a, s, b * c);
   }
 }
 

@@ -8,7 +8,9 @@ inline Pair scaled(Pair pair, float scale) {
 }
 
 // A reader decodes group g of weight row n. All of a row's arithmetic before the sum is exact.
+// kLineGroups groups fill a cache line.
 struct Fp8Reader {
+  static constexpr int kLineGroups = 2;
   const uint8_t* data;
   const uint8_t* scales;
   int64_t cols;
@@ -20,8 +22,10 @@ struct Fp8Reader {
     const uint8_t scale = scales[(n + scale_row_offset) / kGroup * scale_cols + g];
     return scaled(v_load_fp8(data + n * cols + g * kGroup), kScaleTimes256.values[scale]);
   }
+  const uint8_t* address(int64_t n, int64_t g) const { return data + n * cols + g * kGroup; }
 };
 struct Fp4Reader {
+  static constexpr int kLineGroups = 4;
   const uint8_t* data;
   const uint8_t* scales;
   int64_t row_bytes;
@@ -29,25 +33,30 @@ struct Fp4Reader {
   explicit Fp4Reader(const Weight& w)
       : data(w.data), scales(w.scales), row_bytes(w.cols / 2), scale_cols(w.cols / kGroup) {}
   Pair group(int64_t n, int64_t g) const {
-    return scaled(v_load_fp4(data + n * row_bytes + g * (kGroup / 2)), kScaleTimes256.values[scales[n * scale_cols + g]]);
+    return v_load_fp4_scaled(address(n, g), kScaleTimes256.values[scales[n * scale_cols + g]]);
   }
+  const uint8_t* address(int64_t n, int64_t g) const { return data + n * row_bytes + g * (kGroup / 2); }
 };
 struct Bf16Reader {
+  static constexpr int kLineGroups = 1;
   const uint8_t* data;
   int64_t row_bytes;
   explicit Bf16Reader(const Weight& w) : data(w.data), row_bytes(w.cols * 2) {}
-  Pair group(int64_t n, int64_t g) const { return v_load_bf16(data + n * row_bytes + g * (kGroup * 2)); }
+  Pair group(int64_t n, int64_t g) const { return v_load_bf16(address(n, g)); }
+  const uint8_t* address(int64_t n, int64_t g) const { return data + n * row_bytes + g * (kGroup * 2); }
 };
 struct F32Reader {
+  static constexpr int kLineGroups = 1;
   const uint8_t* data;
   int64_t row_bytes;
   explicit F32Reader(const Weight& w) : data(w.data), row_bytes(w.cols * 4) {}
   Pair group(int64_t n, int64_t g) const {
     // A tensor in a file need not be aligned to its element size.
     float values[kGroup];
-    __builtin_memcpy(values, data + n * row_bytes + g * (kGroup * 4), sizeof(values));
+    __builtin_memcpy(values, address(n, g), sizeof(values));
     return v_load_f32_pair(values);
   }
+  const uint8_t* address(int64_t n, int64_t g) const { return data + n * row_bytes + g * (kGroup * 4); }
 };
 
 /// The one step of every dot product: odd channels first, then even ones.
@@ -65,7 +74,7 @@ inline void stream_rows(const Reader& reader, int64_t groups, int64_t n, const f
       sums[r][t] = v_zero();
     }
   }
-  for (int64_t g = 0; g < groups; ++g) {
+  const auto add_group = [&](int64_t g) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Pair w = reader.group(n + r, g);
@@ -74,6 +83,21 @@ inline void stream_rows(const Reader& reader, int64_t groups, int64_t n, const f
         sums[r][t] = accumulate(w, x + t * x_stride + g * kGroup, sums[r][t]);
       }
     }
+  };
+  int64_t g = 0;
+  for (; g + Reader::kLineGroups <= groups; g += Reader::kLineGroups) {
+    // The rows that come next lie R rows further on: too far apart for the hardware to foresee. Past the end
+    // of the matrix a prefetch is harmless.
+    for (int r = 0; r < R; ++r) {
+      __builtin_prefetch(reader.address(n + R + r, g));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Reader::kLineGroups; ++i) {
+      add_group(g + i);
+    }
+  }
+  for (; g < groups; ++g) {
+    add_group(g);
   }
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) {

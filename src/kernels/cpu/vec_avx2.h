@@ -74,18 +74,25 @@ inline F32x16 v_load_fp8_row(const uint8_t* p) {
   return v_half(_mm256_or_si256(sign, magnitude));
 }
 /// Eight e2m1 codes in the low bits of each lane -> value / 256: magnitude by permutation, sign by shift.
-inline __m256 v_fp4_eight(__m256i codes) {
-  const __m256 table = _mm256_setr_ps(0.0F, 0.5F / 256.0F, 1.0F / 256.0F, 1.5F / 256.0F, 2.0F / 256.0F, 3.0F / 256.0F,
-                                      4.0F / 256.0F, 6.0F / 256.0F);
+inline __m256 v_fp4_table() {
+  return _mm256_setr_ps(0.0F, 0.5F / 256.0F, 1.0F / 256.0F, 1.5F / 256.0F, 2.0F / 256.0F, 3.0F / 256.0F, 4.0F / 256.0F,
+                        6.0F / 256.0F);
+}
+inline __m256 v_fp4_eight(__m256i codes, __m256 table) {
   const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(8)), 28);
   return _mm256_xor_ps(_mm256_permutevar8x32_ps(table, codes), _mm256_castsi256_ps(sign));
 }
-inline Pair v_load_fp4(const uint8_t* p) {
+inline Pair v_load_fp4_from(const uint8_t* p, __m256 table) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m256i low = _mm256_cvtepu8_epi32(bytes);
   const __m256i high = _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8));
-  return {{v_fp4_eight(low), v_fp4_eight(high)},
-          {v_fp4_eight(_mm256_srli_epi32(low, 4)), v_fp4_eight(_mm256_srli_epi32(high, 4))}};
+  return {{v_fp4_eight(low, table), v_fp4_eight(high, table)},
+          {v_fp4_eight(_mm256_srli_epi32(low, 4), table), v_fp4_eight(_mm256_srli_epi32(high, 4), table)}};
+}
+inline Pair v_load_fp4(const uint8_t* p) { return v_load_fp4_from(p, v_fp4_table()); }
+/// Scales the table instead of the four results.
+inline Pair v_load_fp4_scaled(const uint8_t* p, float scale) {
+  return v_load_fp4_from(p, _mm256_mul_ps(v_fp4_table(), _mm256_set1_ps(scale)));
 }
 inline Pair v_load_bf16(const uint8_t* p) {
   const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

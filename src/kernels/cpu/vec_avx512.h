@@ -76,6 +76,12 @@ inline Pair v_load_fp4(const uint8_t* p) {
   const __m512 table = v_fp4_table();
   return {{_mm512_permutexvar_ps(codes, table)}, {_mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4), table)}};
 }
+/// Scales the table instead of the two results.
+inline Pair v_load_fp4_scaled(const uint8_t* p, float scale) {
+  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m512 table = _mm512_mul_ps(v_fp4_table(), _mm512_set1_ps(scale));
+  return {{_mm512_permutexvar_ps(codes, table)}, {_mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4), table)}};
+}
 inline Pair v_load_bf16(const uint8_t* p) {
   const __m512i both = _mm512_loadu_si512(p);
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(both, 16))},

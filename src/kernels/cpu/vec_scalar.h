@@ -130,6 +130,15 @@ inline Pair v_load_fp4(const uint8_t* p) {
   }
   return r;
 }
+/// The same times `scale` (a power of two, so that the order of the two exact products is of no matter)
+inline Pair v_load_fp4_scaled(const uint8_t* p, float scale) {
+  Pair r = v_load_fp4(p);
+  HADAL_LANES {
+    r.even.lane[l] *= scale;
+    r.odd.lane[l] *= scale;
+  }
+  return r;
+}
 inline Pair v_load_bf16(const uint8_t* p) {
   Pair r;
   HADAL_LANES {
