@@ -11,6 +11,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hadal_flags INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized
     -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-stringop-overread -Wno-free-nonheap-object)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12's own std::stable_sort uses a function that it marks as deprecated.
+  target_compile_options(hadal_flags INTERFACE -Wno-deprecated-declarations)
+endif()
 if(HADAL_SANITIZE)
   add_compile_options(-fsanitize=${HADAL_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${HADAL_SANITIZE})

@@ -5,6 +5,8 @@
 # does not compile, and a call into it does not link.
 #
 #   hadal_layer(NAME SOURCES a.cpp b.cpp DEPENDS base kernels LIBRARIES fmt::fmt)
+#
+# The declared dependencies are kept in global properties for tests/layering.
 function(hadal_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   set(view ${CMAKE_BINARY_DIR}/layers/${name})
@@ -16,4 +18,6 @@ function(hadal_layer name)
   foreach(layer IN LISTS ARG_DEPENDS)
     target_link_libraries(hadal_${name} PUBLIC hadal_${layer})
   endforeach()
+  set_property(GLOBAL APPEND PROPERTY HADAL_DECLARED_LAYERS ${name})
+  set_property(GLOBAL PROPERTY HADAL_DEPENDS_OF_${name} "${ARG_DEPENDS}")
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -50,23 +51,24 @@ int read_cgroup_limit() {
 }  // namespace
 
 std::vector<int> parse_cpu_list(const char* text) {
+  constexpr long kMaxCpu = 1 << 16;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::vector<int> cpus;
   while (*text != '\0') {
     char* end = nullptr;
     const long first = std::strtol(text, &end, 10);
-    if (end == text) {
-      ++text;
-      continue;
-    }
     long last = first;
+    bool is_valid = is_digit(*text);
     if (*end == '-') {
+      is_valid = is_valid && is_digit(end[1]);
       last = std::strtol(end + 1, &end, 10);
     }
-    constexpr long kMaxCpu = 1 << 16;
-    for (long cpu = first; cpu <= last && cpu < kMaxCpu; ++cpu) {
+    is_valid = is_valid && (*end == ',' || *end == '\n' || *end == '\0');
+    for (long cpu = first; is_valid && cpu <= last && cpu < kMaxCpu; ++cpu) {
       cpus.push_back(static_cast<int>(cpu));
     }
-    text = end;
+    text = end + std::strcspn(end, ",");
+    text += *text == ',' ? 1 : 0;
   }
   return cpus;
 }

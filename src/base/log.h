@@ -15,8 +15,8 @@ namespace hadal {
 /// An unknown level is an error that lists the known ones.
 Result<void> init_logging(std::string_view level);
 
-/// Text from outside made safe for one log line: control characters become \xNN, and what passes
-/// `max_bytes` is cut with a mark.
+/// Text from outside made safe for one log line or message: control characters and bytes that are not UTF-8
+/// become \xNN, and what passes `max_bytes` is cut with a mark, between code points.
 std::string printable(std::string_view text, size_t max_bytes = 400);
 
 }  // namespace hadal

@@ -36,10 +36,10 @@ struct TextConfig {
   double compress_rope_theta = 0;
   std::optional<RopeScaling> rope_scaling;
   int64_t max_position_embeddings = 0;
-  std::vector<int64_t> compress_ratios;            ///< backbone layers, then draft layers
-  std::vector<int64_t> kv_source_layer_ids;        ///< ascending
-  std::vector<int64_t> index_source_layer_ids;     ///< ascending
-  std::vector<int64_t> index_k_source_layer_ids;   ///< ascending; defaults to kv_source_layer_ids
+  std::vector<int64_t> compress_ratios;           ///< backbone layers, then draft layers
+  std::vector<int64_t> kv_source_layer_ids;       ///< ascending
+  std::vector<int64_t> index_source_layer_ids;    ///< ascending
+  std::vector<int64_t> index_k_source_layer_ids;  ///< ascending; defaults to kv_source_layer_ids
   int64_t index_n_heads = 0;
   int64_t index_head_dim = 0;
   int64_t index_topk = 0;
@@ -75,10 +75,10 @@ struct TextConfig {
   double gate_temp = 1.0;
 
   // Derived from the lists above (docs of the topology rules are in model_config.cpp).
-  int64_t first_consumer_layer = 0;            ///< F: first backbone layer with ratio 1; num_hidden_layers if none
-  std::vector<int64_t> kv_source_of;           ///< per backbone layer; -1 for ratio 0
-  std::vector<int64_t> index_source_of;        ///< per backbone layer; -1 for ratio 0
-  std::vector<int64_t> index_k_source_of;      ///< per backbone layer; -1 for ratio 0
+  int64_t first_consumer_layer = 0;      ///< F: first backbone layer with ratio 1; num_hidden_layers if none
+  std::vector<int64_t> kv_source_of;     ///< per backbone layer; -1 for ratio 0
+  std::vector<int64_t> index_source_of;  ///< per backbone layer; -1 for ratio 0
+  std::vector<int64_t> index_k_source_of;  ///< per backbone layer; -1 for ratio 0
 };
 
 struct VisionConfig {

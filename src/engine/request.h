@@ -11,17 +11,23 @@
 
 namespace hadal::engine {
 
-/// How tokens are chosen. The token at position p is the argmax over the allowed tokens of
-/// logit / temperature + gumbel(seed, p, token id); temperature 0 is the plain argmax (lowest id on ties).
+inline constexpr double kMaxTemperature = 1e6;
+inline constexpr int64_t kMaxTopLogprobs = 1000;
+
+/// How tokens are chosen and when the answer ends. The token at position p is the argmax over the allowed
+/// tokens of logit / temperature + gumbel(seed, p, token id); sampler.h says it to the last bit.
 struct SamplingParams {
-  double temperature = 1.0;  ///< >= 0; below 1e-5 means greedy
-  double top_p = 1.0;        ///< (0, 1]; ties at the border: lower ids stay
-  int64_t top_k = -1;        ///< -1: off, else >= 1
+  double temperature =
+      1.0;  ///< [0, kMaxTemperature]; below 1e-5 means greedy: the greatest logit, lowest id on ties
+  double top_p = 1.0;  ///< (0, 1]; ties at the border: lower ids stay. Without effect when greedy
+  int64_t top_k = -1;  ///< -1: off, else >= 1. Without effect when greedy
   uint64_t seed = 0;
-  int64_t max_tokens = 16;   ///< >= 1
-  bool ignore_eos = false;
-  std::vector<int32_t> stop_token_ids;  ///< end the answer like EOS does
-  /// -1: no log-probabilities; n >= 0: that of each chosen token and the n best alternatives (<= 1000).
+  int64_t max_tokens = 16;  ///< >= 1
+  bool ignore_eos = false;  ///< the EOS token is a token like any other; stop_token_ids still count
+  /// End the answer like EOS does. The token that ends an answer is delivered as its last token.
+  std::vector<int32_t> stop_token_ids;
+  /// -1: no log-probabilities; n in [0, kMaxTopLogprobs]: that of each chosen token and the n best
+  /// alternatives.
   int64_t top_logprobs = -1;
 };
 
@@ -31,7 +37,12 @@ struct Request {
   std::string label;  ///< for log lines only
 };
 
-enum class FinishReason { kStop, kLength, kCancelled, kError };
+enum class FinishReason {
+  kStop,       ///< the last token is EOS or one of stop_token_ids
+  kLength,     ///< max_tokens, or the sequence has reached max_model_len
+  kCancelled,  ///< on request, or because the engine was shut down
+  kError,      ///< Output::error says why; other requests are not affected unless they shared a failed pass
+};
 
 struct TokenLogprob {
   int32_t token = 0;
@@ -40,10 +51,11 @@ struct TokenLogprob {
 
 struct OutputToken {
   int32_t token = 0;
-  float logprob = 0;                    ///< of the final distribution (after temperature, top-k, top-p)
-  std::vector<TokenLogprob> top;        ///< best first
+  float logprob = 0;              ///< of the final distribution (after temperature, top-k, top-p); >= -9999
+  std::vector<TokenLogprob> top;  ///< best first; tokens that a filter removed come last, with -9999
 };
 
+/// prompt_tokens is the whole prompt from the first output on; cached_tokens of it needed no forward pass.
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
@@ -51,7 +63,7 @@ struct Usage {
 };
 
 /// What one step gave one request. The last output of a request has a finish reason; exactly one such output
-/// is delivered for every accepted request.
+/// is delivered for every accepted request. It may carry no token (kCancelled and kError never do).
 struct Output {
   std::vector<OutputToken> tokens;
   Usage usage;  ///< so far
@@ -59,8 +71,8 @@ struct Output {
   std::optional<Error> error;  ///< set when finish is kError
 };
 
-/// Called on the engine's step thread; must not block and must not call back into the engine, except
-/// RequestHandle::cancel.
+/// Called on the engine's step thread, possibly before submit() has returned; must not block, must not throw
+/// and must not call back into the engine, except RequestHandle::cancel. Destroyed after the last output.
 using OutputSink = std::function<void(Output)>;
 
 }  // namespace hadal::engine

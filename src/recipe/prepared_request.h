@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
+#include "recipe/special_tokens.h"
 
 namespace hadal::recipe {
 
@@ -48,6 +51,7 @@ struct InferenceParams {
   std::optional<uint64_t> max_tokens;
   float temperature = 1.0F;
   float top_p = 1.0F;
+  std::optional<uint64_t> top_k;  ///< Messages; at least 1
   bool logprobs = false;
   std::optional<uint32_t> top_logprobs;
   std::optional<uint64_t> seed;
@@ -56,7 +60,11 @@ struct InferenceParams {
 struct OutputConstraint {
   enum class Kind { kJson, kRegex, kToolCall, kToolCallRequired };
   Kind kind = Kind::kJson;
+  /// kJson: a JSON Schema, or empty for any object; kRegex: the expression; kToolCall and kToolCallRequired: the
+  /// list of callable tools, each {"type":"function","function":{...},"defer_loading"?}. A required call comes
+  /// at once where ParsingOptions::starts_in_tool_calls is set, else after the reasoning.
   std::string schema;
+  bool at_most_one_call = false;
 };
 
 enum class ImageDetail { kLow, kHigh, kOriginal, kAuto };
@@ -74,7 +82,9 @@ struct ImageSource {
 struct Prompt {
   std::string text;
   std::vector<std::pair<size_t, size_t>> special_ranges;
-  std::vector<ImageSource> images;  ///< one for each image placeholder, in prompt order
+  /// One for each image placeholder, in prompt order. A placeholder is one id of the encoded prompt, but an
+  /// image takes more tokens: prompt tokens = ids + the sum over the images of (its tokens - 1).
+  std::vector<ImageSource> images;
 };
 
 struct PreparedRequest {
@@ -82,15 +92,29 @@ struct PreparedRequest {
   ModelVersion model_version = ModelVersion::kV41;
   std::string model;  ///< as the request spelled it
   Prompt prompt;
+  /// Fields of the body that have no effect here, known to the protocol or not; for the log.
+  std::vector<std::string> ignored_fields;
+  /// What was left out or replaced, as sentences for the client or the log.
+  std::vector<std::string> notices;
   bool stream = false;
   bool include_usage = false;  ///< Chat: stream_options.include_usage
   bool thinking = false;
   InferenceParams inference;
   std::optional<OutputConstraint> constraint;
   ParsingOptions parsing;
-  Json conversation;  ///< the reading of the request, in the shape of the goldens (for inspection)
-  /// Responses: tool name in the prompt -> (namespace, local name).
+  /// What max_tokens is where the request leaves it open (before it is cut to the context).
+  uint64_t default_max_tokens = 0;
+  /// The reading of the request, in the shape of the goldens (for inspection); null unless
+  /// ConversionOptions::describe_conversation.
+  Json conversation;
+  /// Responses: tool name in the prompt -> (namespace, local name); also for tools in `found_tools`.
   std::map<std::string, std::pair<std::string, std::string>> namespace_tool_map;
+  /// Responses: names (in the prompt) of tools that were not declared but found by a tool search in the history.
+  std::set<std::string> found_tools;
+  /// Responses: names (in the prompt) of tools whose calls are answered as custom_tool_call; such a call has
+  /// the one argument `input`, the custom tool's free text.
+  std::set<std::string> custom_tools;
+  bool tool_search = false;  ///< Responses: calls of `tool_search` are answered as tool_search_call
   Json echo;  ///< Responses: request fields that response objects repeat; null otherwise
 };
 
@@ -105,6 +129,8 @@ struct ConversionOptions {
   uint64_t thinking_max_tokens_upper_bound = 393216;
   uint64_t non_thinking_max_tokens_upper_bound = 393216;
   std::map<std::string, ModelVersion> model_aliases;
+  SpecialTokens special_tokens;
+  bool describe_conversation = false;  ///< fill PreparedRequest::conversation
 };
 
 /// Reads a request body of `protocol` and renders its prompt.
@@ -112,7 +138,8 @@ RequestResult<PreparedRequest> prepare_request(Protocol protocol, std::string_vi
                                                const ConversionOptions& options);
 
 /// The number of tokens to generate at most: the request's own, else the default of its mode, cut to the
-/// context. An overflow is a RequestError in the protocol's shape that holds both numbers.
+/// context. An overflow is a RequestError in the protocol's shape that holds both numbers. `prompt_tokens`
+/// counts what the model reads, with all tokens of the images (see Prompt::images).
 RequestResult<uint64_t> resolve_max_tokens(const PreparedRequest& request, uint64_t prompt_tokens,
                                            uint64_t context_limit);
 

@@ -19,13 +19,17 @@ class Tokenizer {
  public:
   /// Reads a tokenizer.json. What this family does not use (another model type, an unknown normalizer or
   /// pre-tokenizer, a decoder other than ByteLevel) is kUnsupported and named; a damaged file is kCorrupt.
+  /// So is one where ordinary text could produce the id of an added token: then the markers of a prompt could
+  /// be forged (kUnsupported).
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& file);
   static Result<std::shared_ptr<const Tokenizer>> parse(std::string_view json, std::string_view source_name);
 
   virtual ~Tokenizer() = default;
 
   /// Ids of `text` where spellings of added tokens stay ordinary text. Invalid UTF-8 is first replaced by
-  /// U+FFFD (one per maximal invalid part). Appends to `ids`. Linear time.
+  /// U+FFFD (one per maximal invalid part). Appends to `ids`. Linear time. (If the pre-tokenizer is not
+  /// DeepSeek's, its regexes have a work limit; text on which one gives up stays whole from there, with a
+  /// warning.)
   virtual void encode_plain(std::string_view text, std::vector<int32_t>& ids) const = 0;
 
   /// Ids of `text` where spellings of added tokens become their ids, as `tokenizers` does with
@@ -58,15 +62,18 @@ class IncrementalDecoder {
   explicit IncrementalDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens = false)
       : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
 
-  /// Text that id completes; bytes of an unfinished code point are held back.
+  /// Text that id completes. As in the reference, all that was held back comes out as soon as it ends with a
+  /// whole code point other than U+FFFD: while the end may still be damaged, nothing does. Linear over a
+  /// stream.
   std::string push(int32_t id);
-  /// What was held back, as U+FFFD.
+  /// What was held back, with U+FFFD for an unfinished code point. The decoder is then as new.
   std::string finish();
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
-  std::string pending_;
+  std::string held_;     ///< valid text that ends with U+FFFD or has `pending_` after it
+  std::string pending_;  ///< the bytes of an unfinished code point, at most three
 };
 
 }  // namespace hadal::tokenizer

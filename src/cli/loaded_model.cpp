@@ -1,0 +1,95 @@
+#include "cli/loaded_model.h"
+
+#include <chrono>
+
+#include "base/log.h"
+#include "cli/terminal.h"
+
+namespace hadal::cli {
+namespace {
+
+Result<kernels::Isa> choose_isa(std::string_view name) {
+  if (name == "auto") {
+    return kernels::detect_isa();
+  }
+  const kernels::Isa isa = name == "avx512" ? kernels::Isa::kAvx512
+                           : name == "avx2" ? kernels::Isa::kAvx2
+                                            : kernels::Isa::kScalar;
+  if (!kernels::isa_supported(isa)) {
+    return fail(ErrorCode::kUnsupported, "this CPU does not have {}; its best is {}", name,
+                kernels::isa_name(kernels::detect_isa()));
+  }
+  return isa;
+}
+
+/// BOS in front of plain text belongs to the release tokenizer; the tiny checkpoints' one has none.
+std::optional<int32_t> choose_bos(std::string_view wish, const checkpoint::ModelConfig& config) {
+  const bool has_bos = wish == "on" || (wish == "auto" && config.tokenizer_compatibility == "release");
+  return has_bos ? std::optional(static_cast<int32_t>(config.bos_token_id)) : std::nullopt;
+}
+
+std::string last_part(std::string_view model) {
+  while (model.size() > 1 && model.ends_with('/')) {
+    model.remove_suffix(1);
+  }
+  const std::string name = std::filesystem::path(model).filename().string();
+  return name.empty() || name == "." || name == ".." ? "hadal" : name;
+}
+
+}  // namespace
+
+Result<std::filesystem::path> model_directory(const Settings& settings) {
+  if (settings.model.model.empty()) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "no model is named; give --model with a checkpoint directory or a Hugging Face repository id, or set "
+        "HADAL_MODEL");
+  }
+  return checkpoint::find_model_directory(settings.model.model, settings.model.hub_cache,
+                                          settings.model.revision);
+}
+
+Result<LoadedModel> load_model(const Settings& settings) {
+  const auto begin = std::chrono::steady_clock::now();
+  StatusLine status;
+  LoadedModel loaded;
+  HADAL_TRY(const std::filesystem::path directory, model_directory(settings));
+  loaded.name = last_part(settings.model.model);
+
+  status.show_bar(fmt::format("{}: reading the checkpoint", loaded.name), 0);
+  HADAL_TRY(checkpoint::Checkpoint opened, checkpoint::Checkpoint::open(directory));
+  loaded.checkpoint = std::make_shared<const checkpoint::Checkpoint>(std::move(opened));
+  const checkpoint::ModelConfig& config = loaded.checkpoint->config();
+  loaded.bos_token_id = choose_bos(settings.model.bos, config);
+
+  status.show_bar(fmt::format("{}: reading the tokenizer", loaded.name), 0.3);
+  HADAL_TRY(loaded.tokenizer, tokenizer::Tokenizer::load(directory / "tokenizer.json"));
+
+  status.show_bar(fmt::format("{}: preparing the model", loaded.name), 0.6);
+  model::ModelOptions options;
+  HADAL_TRY(options.precision.mode, model::parse_precision(settings.model.precision));
+  HADAL_TRY(options.replay, model::parse_replay_mode(settings.model.replay));
+  HADAL_TRY(options.isa, choose_isa(settings.model.isa));
+  options.replay_keep = settings.model.replay_keep;
+  loaded.pool =
+      std::make_unique<ThreadPool>(static_cast<int>(settings.threads.compute), settings.threads.pin);
+  HADAL_TRY(loaded.model,
+            model::Model::load(loaded.checkpoint, loaded.tokenizer.get(), *loaded.pool, options));
+  spdlog::info("{}: {} layers, vocabulary {}, {} threads, {} kernels, ready after {:.2f} s", loaded.name,
+               config.text.num_hidden_layers, config.text.vocab_size, loaded.pool->num_threads(),
+               kernels::isa_name(options.isa),
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return loaded;
+}
+
+Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings) {
+  engine::EngineOptions options;
+  options.max_num_seqs = settings.engine.max_num_seqs;
+  options.max_num_batched_tokens = settings.engine.max_num_batched_tokens;
+  options.max_model_len = settings.engine.max_model_len;
+  options.max_waiting = settings.engine.max_waiting;
+  options.eos_token_id = static_cast<int32_t>(loaded.checkpoint->config().eos_token_id);
+  return engine::Engine::start(*loaded.model, *loaded.pool, options);
+}
+
+}  // namespace hadal::cli

@@ -1,0 +1,41 @@
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace hadal::cli {
+
+Exit report(const Error& error, Exit exit) {
+  std::fprintf(stderr, "hadal: %s\n", printable(error.message, 4000).c_str());
+  return exit;
+}
+
+int run(int argc, const char* const* argv) {
+  CLI::App app("hadal: an inference engine and server for DeepSeek-V4.1", "hadal");
+  app.set_version_flag("--version", std::string("hadal ") + kVersion);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  Selected selected;
+  for (const auto add :
+       {add_serve, add_chat, add_generate, add_logits, add_tokenize, add_recipe, add_inspect}) {
+    add(app, selected);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& fault) {
+    return static_cast<int>(report({ErrorCode::kInvalidArgument, fault.what()}, Exit::kUsage));
+  }
+  try {
+    return static_cast<int>(selected());
+  } catch (const std::exception& fault) {  // out of memory: everything expected is a value
+    return static_cast<int>(report({ErrorCode::kInternal, fault.what()}));
+  }
+}
+
+}  // namespace hadal::cli

@@ -1,0 +1,210 @@
+// hadal serve: the HTTP service.
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/loaded_model.h"
+#include "cli/setting_flags.h"
+#include "cli/terminal.h"
+#include "cli/version.h"
+#include "server/api.h"
+
+namespace hadal::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Signals. Before the service is ready a signal ends the program at once: nothing is lost.
+std::atomic<bool> is_ready{false};
+std::atomic<int> num_signals{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // used in a signal handler
+
+void on_signal(int) {
+  if (!is_ready.load()) {
+    ::_exit(0);
+  }
+  num_signals.fetch_add(1);
+}
+
+void catch_signals() {
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+/// Sleeps until `condition` holds, looking at it often enough for a person not to notice.
+template <class Condition>
+void wait_until(Condition condition) {
+  while (!condition()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+/// As many descriptors as the system allows, and no more connections than those.
+int64_t allow_connections(int64_t wanted) {
+  constexpr int64_t kOtherDescriptors = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return wanted;
+  }
+  const auto needed = static_cast<rlim_t>(wanted + kOtherDescriptors);
+  if (limit.rlim_cur < needed) {
+    limit.rlim_cur = std::min(needed, limit.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  const auto allowed = std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - kOtherDescriptors, 16);
+  if (allowed < wanted) {
+    spdlog::warn("the limit of open files allows {} connections, not {}", allowed, wanted);
+  }
+  return std::min(allowed, wanted);
+}
+
+server::HttpServerOptions http_options(const Settings& settings) {
+  const ServerSettings& from = settings.server;
+  server::HttpServerOptions options;
+  options.host = from.host;
+  options.port = static_cast<uint16_t>(from.port);
+  options.network_threads = static_cast<int>(settings.threads.network);
+  options.request_threads = static_cast<int>(settings.threads.requests);
+  options.max_connections = allow_connections(from.max_connections);
+  options.max_header_bytes = from.max_header_bytes;
+  options.max_header_count = from.max_header_count;
+  options.max_body_bytes = from.max_body_bytes;
+  options.max_buffered_body_bytes = from.max_buffered_body_bytes;
+  options.header_timeout = from.header_timeout;
+  options.body_timeout = from.body_timeout;
+  options.idle_timeout = from.idle_timeout;
+  options.write_timeout = from.write_timeout;
+  options.keep_alive_interval = from.keep_alive_interval;
+  options.request_timeout = from.request_timeout;
+  return options;
+}
+
+server::ApiOptions api_options(const ServerSettings& from) {
+  server::ApiOptions options;
+  options.api_key = from.api_key;
+  options.cors_origin = from.cors_origin;
+  options.version = kVersion;
+  options.policy.default_thinking = from.default_thinking;
+  options.policy.ignore_unsupported = from.ignore_unsupported;
+  options.policy.max_choices = from.max_choices;
+  options.policy.max_stream_buffer_bytes = from.max_stream_buffer_bytes;
+  options.policy.request_timeout_seconds = static_cast<double>(from.request_timeout.count()) / 1000;
+  return options;
+}
+
+server::ModelService model_service(const LoadedModel& loaded, engine::Engine& engine,
+                                   const Settings& settings) {
+  const checkpoint::ModelConfig& config = loaded.checkpoint->config();
+  server::ModelService service;
+  service.engine = &engine;
+  service.tokenizer = loaded.tokenizer;
+  service.names = settings.server.served_model_names;
+  if (service.names.empty()) {
+    service.names.push_back(loaded.name);
+    if (settings.model.model != loaded.name && settings.model.model.find('/') != std::string::npos &&
+        !settings.model.model.starts_with('/') && !settings.model.model.starts_with('.')) {
+      service.names.push_back(settings.model.model);  // "org/name"
+    }
+  }
+  for (const char* alias : {"DeepSeek-V4.1-Flash", "DeepSeek-V4-Pro"}) {
+    if (std::find(service.names.begin(), service.names.end(), alias) == service.names.end()) {
+      service.names.emplace_back(alias);
+    }
+  }
+  service.created_unix_seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  service.vocab_size = loaded.model->vocab_size();
+  service.context_limit = engine.options().max_model_len;
+  service.eos_token_id = static_cast<int32_t>(config.eos_token_id);
+  service.bos_token_id = loaded.bos_token_id;
+  if (config.vision) {
+    service.reserved_token_ids.push_back(static_cast<int32_t>(config.image_token_id));
+  }
+  service.fingerprint = std::string("fp_hadal_") + kVersion;
+  return service;
+}
+
+/// Lets running requests finish; false if some had to be cut off.
+bool drain(server::Api& api, server::HttpServer& http, std::chrono::milliseconds grace) {
+  spdlog::info("shutting down: {} requests may finish within {:.1f} s", http.stats().exchanges,
+               static_cast<double>(grace.count()) / 1000);
+  api.drain();
+  http.drain();
+  const auto deadline = Clock::now() + grace;
+  wait_until(
+      [&] { return http.stats().exchanges == 0 || Clock::now() >= deadline || num_signals.load() > 1; });
+  const int64_t left = http.stats().exchanges;
+  if (left > 0) {
+    spdlog::warn("cutting off {} requests", left);
+  }
+  return left == 0;
+}
+
+Exit serve_with(const Settings& settings) {
+  catch_signals();
+  if (settings.model.model.empty()) {
+    return report(model_directory(settings).error(), Exit::kUsage);
+  }
+  server::Api api(api_options(settings.server));
+  auto http = server::HttpServer::start(http_options(settings), api);
+  if (!http) {
+    return report(http.error());
+  }
+  api.set_http_stats([&http] { return (*http)->stats(); });
+  auto loaded = load_model(settings);
+  if (!loaded) {
+    return report(loaded.error());
+  }
+  auto engine = start_engine(*loaded, settings);
+  if (!engine) {
+    return report(engine.error(), Exit::kUsage);
+  }
+  api.set_model(model_service(*loaded, **engine, settings));
+  is_ready.store(true);
+  write_out(fmt::format("listening on {}\n", (*http)->url()));
+
+  wait_until([] { return num_signals.load() > 0; });
+  drain(api, **http, settings.server.shutdown_grace);
+  http->reset();  // before the engine, whose requests it cancels
+  engine->reset();
+  return Exit::kOk;
+}
+
+Exit serve(const Flags& flags, bool prints_config) {
+  const auto settings = load_cli_settings(flags, /*quiet=*/false);
+  if (!settings) {
+    return report(settings.error(), Exit::kUsage);
+  }
+  if (prints_config) {
+    write_out(print_settings(*settings));
+    return Exit::kOk;
+  }
+  return serve_with(settings->values);
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Selected& selected) {
+  CLI::App* command = app.add_subcommand("serve", "Answer OpenAI and Anthropic API requests over HTTP");
+  const auto prints_config = std::make_shared<bool>(false);
+  command->add_flag("--print-config", *prints_config,
+                    "Print every setting with where it comes from, and stop");
+  const Flags flags = add_setting_flags(*command, {"server", "engine", "model", "threads", "log"});
+  command->callback([flags, prints_config, &selected] {
+    selected = [flags, prints_config] { return serve(flags, *prints_config); };
+  });
+}
+
+}  // namespace hadal::cli

@@ -1,0 +1,8 @@
+#pragma once
+// The version, from the build.
+
+namespace hadal::cli {
+
+inline constexpr const char* kVersion = HADAL_VERSION;
+
+}  // namespace hadal::cli

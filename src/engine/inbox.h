@@ -1,0 +1,55 @@
+#pragma once
+// The border between callers and the step thread: requests go in, statistics come out. Everything that both
+// sides touch is here, under one lock; the step thread takes it twice a step and never while it computes.
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/running_request.h"
+
+namespace hadal::engine {
+
+/// What one turn of the step loop changed.
+struct StepRecord {
+  int64_t admitted = 0;                ///< from waiting to running
+  int64_t ended_while_waiting = 0;     ///< of those that ended
+  std::array<uint64_t, 4> finished{};  ///< by FinishReason
+  uint64_t tokens = 0;
+  uint64_t steps = 0;
+  double seconds = 0;
+};
+
+class Inbox {
+ public:
+  Inbox(int64_t max_num_seqs, int64_t max_waiting) : max_num_seqs_(max_num_seqs), max_waiting_(max_waiting) {}
+
+  /// Any thread. kResourceExhausted when max_num_seqs + max_waiting requests are unfinished.
+  Result<void> push(std::unique_ptr<RunningRequest> request);
+  void stop();
+  EngineStats stats() const;
+
+  struct Arrivals {
+    std::vector<std::unique_ptr<RunningRequest>> requests;  ///< in arrival order
+    bool stopping = false;
+  };
+  /// Step thread. What has arrived since the last call; with `wait` it sleeps until there is something.
+  Arrivals take(bool wait);
+  void record(const StepRecord& record);
+
+ private:
+  const int64_t max_num_seqs_;
+  const int64_t max_waiting_;
+  mutable std::mutex mutex_;  ///< guards everything below
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<RunningRequest>> requests_;
+  EngineStats stats_;
+  bool stopping_ = false;
+};
+
+}  // namespace hadal::engine

@@ -1,0 +1,54 @@
+#include "engine/running_request.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hadal::engine {
+
+RunningRequest::RunningRequest(Request request, OutputSink sink,
+                               std::shared_ptr<const Cancellation> cancellation)
+    : label_(std::move(request.label)),
+      sampling_(std::move(request.sampling)),
+      sink_(std::move(sink)),
+      cancellation_(std::move(cancellation)),
+      tokens_(std::move(request.prompt)),
+      prompt_length_(static_cast<int64_t>(tokens_.size())) {
+  std::sort(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end());
+}
+
+void RunningRequest::start(std::unique_ptr<cache::SequenceState> state) {
+  state_ = std::move(state);
+  cached_tokens_ = state_->length();
+}
+
+SequenceProgress RunningRequest::progress() const {
+  return {prompt_length_, static_cast<int64_t>(tokens_.size()), state_ ? state_->length() : 0};
+}
+
+Usage RunningRequest::usage() const {
+  return {prompt_length_, cached_tokens_, static_cast<int64_t>(tokens_.size()) - prompt_length_};
+}
+
+std::span<const int32_t> RunningRequest::next_tokens(int64_t count) const {
+  return std::span(tokens_).subspan(static_cast<size_t>(progress().num_computed), static_cast<size_t>(count));
+}
+
+std::optional<FinishReason> RunningRequest::append(int32_t token, const StopLimits& limits) {
+  tokens_.push_back(token);
+  if ((token == limits.eos_token_id && !sampling_.ignore_eos) ||
+      std::binary_search(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end(), token)) {
+    return FinishReason::kStop;
+  }
+  const auto length = static_cast<int64_t>(tokens_.size());
+  if (length >= limits.max_model_len || length - prompt_length_ >= sampling_.max_tokens) {
+    return FinishReason::kLength;
+  }
+  return std::nullopt;
+}
+
+void RunningRequest::end() {
+  ended_ = true;
+  state_.reset();
+}
+
+}  // namespace hadal::engine

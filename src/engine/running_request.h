@@ -1,0 +1,65 @@
+#pragma once
+// One accepted request on its way from the queue to its last output: its tokens, its state, and when it ends.
+// Belongs to the step thread (the cancellation flag apart).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache/sequence_state.h"
+#include "engine/cancellation.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+
+namespace hadal::engine {
+
+/// What ends every request of an engine.
+struct StopLimits {
+  int32_t eos_token_id = 1;
+  int64_t max_model_len = 0;
+};
+
+class RunningRequest {
+ public:
+  RunningRequest(Request request, OutputSink sink, std::shared_ptr<const Cancellation> cancellation);
+
+  const std::string& label() const { return label_; }
+  const SamplingParams& sampling() const { return sampling_; }
+  bool cancel_requested() const { return cancellation_->requested(); }
+
+  /// Gives the request its state when it starts to run. What the state holds already counts as cached.
+  void start(std::unique_ptr<cache::SequenceState> state);
+  cache::SequenceState* state() { return state_.get(); }
+
+  SequenceProgress progress() const;
+  Usage usage() const;
+  /// The next `count` tokens to compute; valid until append().
+  std::span<const int32_t> next_tokens(int64_t count) const;
+  /// The index in the whole sequence of the next token to sample.
+  int64_t next_position() const { return static_cast<int64_t>(tokens_.size()); }
+
+  /// Adds a sampled token and says whether the request ends with it. Looked at in this order: EOS and stop
+  /// tokens, max_model_len, max_tokens.
+  std::optional<FinishReason> append(int32_t token, const StopLimits& limits);
+
+  /// Ends the request: frees the state. The last output is still to be delivered.
+  void end();
+  bool ended() const { return ended_; }
+
+  void deliver(Output output) { sink_(std::move(output)); }
+
+ private:
+  std::string label_;
+  SamplingParams sampling_;  ///< stop_token_ids sorted
+  OutputSink sink_;
+  std::shared_ptr<const Cancellation> cancellation_;  ///< shared with the caller's handle
+  std::vector<int32_t> tokens_;                       ///< prompt, then output
+  int64_t prompt_length_;
+  int64_t cached_tokens_ = 0;
+  std::unique_ptr<cache::SequenceState> state_;
+  bool ended_ = false;
+};
+
+}  // namespace hadal::engine

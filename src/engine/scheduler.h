@@ -1,0 +1,36 @@
+#pragma once
+// Which tokens of which sequence the next forward pass computes. A pure function of what it is shown: no
+// clock, no queue, no state. Because results do not depend on the batch, a plan decides about speed and
+// fairness only, never about tokens.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hadal::engine {
+
+/// Where a running sequence stands.
+struct SequenceProgress {
+  int64_t prompt_length = 0;
+  int64_t num_tokens = 0;    ///< prompt and output so far
+  int64_t num_computed = 0;  ///< of these, in the state; fewer than num_tokens
+};
+
+/// The next `num_tokens` tokens of one sequence.
+struct ScheduledChunk {
+  size_t sequence = 0;  ///< index into what plan_step was shown
+  int64_t num_tokens = 0;
+  bool wants_logits = false;  ///< it ends with the last known token, so the next one can be sampled
+
+  bool operator==(const ScheduledChunk&) const = default;
+};
+
+/// One pass over `running` (in arrival order) of at most `max_tokens` tokens. First every sequence whose
+/// prompt is done gets the tokens after it (in plain decoding: one), so that no prompt, however long, delays
+/// them; then the prompts get what is left of the budget, in arrival order, the last of them perhaps only a
+/// part. With max_tokens >= running.size() every decoding sequence and the oldest prompt move on in every
+/// step.
+std::vector<ScheduledChunk> plan_step(std::span<const SequenceProgress> running, int64_t max_tokens);
+
+}  // namespace hadal::engine

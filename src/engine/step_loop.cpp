@@ -1,0 +1,221 @@
+#include "engine/step_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "base/log.h"
+
+namespace hadal::engine {
+namespace {
+
+std::string_view reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+StepLoop::StepLoop(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options, Inbox& inbox,
+                   const CancellationCounter& cancellations)
+    : model_(model), options_(options), inbox_(inbox), cancellations_(cancellations), sampler_(pool) {}
+
+void StepLoop::run() {
+  while (true) {
+    Inbox::Arrivals arrivals = inbox_.take(/*wait=*/waiting_.empty() && running_.empty());
+    accept(arrivals);
+    if (arrivals.stopping) {
+      break;
+    }
+    step();
+    publish();
+  }
+  for (const auto& request : waiting_) {
+    ++record_.ended_while_waiting;
+    end(*request, FinishReason::kCancelled);
+  }
+  for (const auto& request : running_) {
+    end(*request, FinishReason::kCancelled);
+  }
+  publish();
+}
+
+void StepLoop::accept(Inbox::Arrivals& arrivals) {
+  for (auto& request : arrivals.requests) {
+    if (request->cancel_requested()) {
+      // end_cancelled() may have looked at this cancellation's count already, before the request was here.
+      seen_cancellations_ = ~cancellations_.load(std::memory_order_acquire);
+    }
+    waiting_.push_back(std::move(request));
+  }
+}
+
+void StepLoop::step() {
+  const auto begin = std::chrono::steady_clock::now();
+  end_cancelled();
+  if (!outputs_.empty()) {
+    remove_ended();
+    publish();  // now, not after the pass that comes
+  }
+  admit();
+  std::vector<SequenceProgress> progress;
+  progress.reserve(running_.size());
+  for (const auto& request : running_) {
+    progress.push_back(request->progress());
+  }
+  const std::vector<ScheduledChunk> plan = plan_step(progress, options_.max_num_batched_tokens);
+  if (plan.empty()) {
+    return;
+  }
+  compute(plan);
+  remove_ended();
+  ++record_.steps;
+  record_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void StepLoop::end_cancelled() {
+  const uint64_t cancellations = cancellations_.load(std::memory_order_acquire);
+  if (cancellations == seen_cancellations_) {
+    return;
+  }
+  seen_cancellations_ = cancellations;
+  for (const auto& request : waiting_) {
+    if (!request->ended() && request->cancel_requested()) {
+      ++record_.ended_while_waiting;
+      end(*request, FinishReason::kCancelled);
+    }
+  }
+  for (const auto& request : running_) {
+    if (!request->ended() && request->cancel_requested()) {
+      end(*request, FinishReason::kCancelled);
+    }
+  }
+}
+
+void StepLoop::admit() {
+  while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_num_seqs) {
+    RequestPointer request = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++record_.admitted;
+    request->start(model_.new_state(request->usage().prompt_tokens));
+    spdlog::debug("request {}: runs, {} prompt tokens, {} cached", printable(request->label()),
+                  request->usage().prompt_tokens, request->usage().cached_tokens);
+    running_.push_back(std::move(request));
+  }
+}
+
+void StepLoop::compute(const std::vector<ScheduledChunk>& plan) {
+  const auto vocab_size = static_cast<size_t>(model_.vocab_size());
+  const auto num_rows = static_cast<size_t>(std::count_if(
+      plan.begin(), plan.end(), [](const ScheduledChunk& chunk) { return chunk.wants_logits; }));
+  if (logits_.size() < num_rows * vocab_size) {
+    logits_.resize(num_rows * vocab_size);
+  }
+  std::vector<model::Segment> segments;
+  segments.reserve(plan.size());
+  size_t row = 0;
+  int64_t num_tokens = 0;
+  for (const ScheduledChunk& chunk : plan) {
+    RunningRequest& request = *running_[chunk.sequence];
+    model::Segment segment{request.state(), request.next_tokens(chunk.num_tokens), {}};
+    if (chunk.wants_logits) {
+      segment.logits = std::span(logits_).subspan(row++ * vocab_size, vocab_size);
+    }
+    segments.push_back(segment);
+    num_tokens += chunk.num_tokens;
+  }
+  spdlog::debug("step: {} tokens of {} sequences, {} sampled; {} running, {} waiting", num_tokens,
+                plan.size(), num_rows, running_.size(), waiting_.size());
+
+  const Result<void> computed = model_.forward(segments);
+  if (!computed) {
+    spdlog::error("forward pass of {} sequences failed: {}", plan.size(), computed.error().message);
+    for (const ScheduledChunk& chunk : plan) {
+      end(*running_[chunk.sequence], FinishReason::kError, {}, computed.error());
+    }
+    return;
+  }
+  end_cancelled();  // what was cancelled meanwhile gets no more tokens
+  sample(plan);
+}
+
+void StepLoop::sample(const std::vector<ScheduledChunk>& plan) {
+  const auto vocab_size = static_cast<size_t>(model_.vocab_size());
+  std::vector<SampleRow> rows;
+  std::vector<RunningRequest*> requests;
+  size_t row = 0;
+  for (const ScheduledChunk& chunk : plan) {
+    if (!chunk.wants_logits) {
+      continue;
+    }
+    const auto logits = std::span<const float>(logits_).subspan(row++ * vocab_size, vocab_size);
+    RunningRequest& request = *running_[chunk.sequence];
+    if (!request.ended()) {
+      rows.push_back({logits, &request.sampling(), request.next_position()});
+      requests.push_back(&request);
+    }
+  }
+  std::vector<Result<OutputToken>> sampled(rows.size());
+  sampler_.sample(rows, sampled);
+
+  const StopLimits limits{options_.eos_token_id, options_.max_model_len};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    RunningRequest& request = *requests[i];
+    if (!sampled[i]) {
+      spdlog::error("request {}: {}", printable(request.label()), sampled[i].error().message);
+      end(request, FinishReason::kError, {}, std::move(sampled[i]).error());
+      continue;
+    }
+    const std::optional<FinishReason> finish = request.append(sampled[i]->token, limits);
+    ++record_.tokens;
+    std::vector<OutputToken> tokens;
+    tokens.push_back(std::move(*sampled[i]));
+    if (finish) {
+      end(request, *finish, std::move(tokens));
+    } else {
+      outputs_.emplace_back(&request, Output{std::move(tokens), request.usage(), std::nullopt, std::nullopt});
+    }
+  }
+}
+
+void StepLoop::end(RunningRequest& request, FinishReason reason, std::vector<OutputToken> tokens,
+                   std::optional<Error> error) {
+  request.end();
+  ++record_.finished[static_cast<size_t>(reason)];
+  spdlog::debug("request {}: ends ({}) with {} output tokens", printable(request.label()),
+                reason_name(reason), request.usage().completion_tokens);
+  outputs_.emplace_back(&request, Output{std::move(tokens), request.usage(), reason, std::move(error)});
+}
+
+void StepLoop::remove_ended() {
+  const auto keep_ended = [&](RequestPointer& request) {
+    const bool ended = request->ended();
+    if (ended) {
+      ended_.push_back(std::move(request));
+    }
+    return ended;
+  };
+  std::erase_if(waiting_, keep_ended);
+  std::erase_if(running_, keep_ended);
+}
+
+void StepLoop::publish() {
+  inbox_.record(record_);
+  record_ = {};
+  for (auto& [request, output] : outputs_) {
+    request->deliver(std::move(output));
+  }
+  outputs_.clear();
+  ended_.clear();
+}
+
+}  // namespace hadal::engine

@@ -1,0 +1,10 @@
+#pragma once
+#include "recipe/conversation.h"
+#include "recipe/prompt/builder.h"
+
+namespace hadal::recipe {
+
+/// Writes the V4.1 prompt. See render_prompt().
+void render_v41(Conversation& conversation, PromptBuilder& prompt);
+
+}  // namespace hadal::recipe

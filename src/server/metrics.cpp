@@ -1,0 +1,200 @@
+#include "server/metrics.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace hadal::server {
+namespace {
+
+constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/completions",
+                                                               "/v1/completions",
+                                                               "/v1/messages",
+                                                               "/v1/messages/count_tokens",
+                                                               "/v1/responses",
+                                                               "/tokenize",
+                                                               "/detokenize",
+                                                               "/v1/models",
+                                                               "/healthz",
+                                                               "/readyz",
+                                                               "/metrics",
+                                                               "/",
+                                                               "other"};
+constexpr std::array<std::string_view, kNumFinishes> kFinishNames{"stop", "length", "disconnected", "timeout",
+                                                                  "error"};
+
+void print_head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
+  fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+}
+
+template <class Value>
+void print_value(std::string& out, std::string_view name, std::string_view type, std::string_view help,
+                 Value value) {
+  print_head(out, name, type, help);
+  fmt::format_to(std::back_inserter(out), "{} {}\n", name, value);
+}
+
+template <class Value>
+void print_counter(std::string& out, std::string_view name, std::string_view help, Value value) {
+  print_value(out, name, "counter", help, value);
+}
+
+template <class Value>
+void print_gauge(std::string& out, std::string_view name, std::string_view help, Value value) {
+  print_value(out, name, "gauge", help, value);
+}
+
+void print_engine(std::string& out, const engine::EngineStats& stats) {
+  print_gauge(out, "hadal_running", "Sequences that run now.", stats.running);
+  print_gauge(out, "hadal_waiting", "Sequences that wait for a place.", stats.waiting);
+  print_counter(out, "hadal_engine_requests_total", "Sequences that the engine accepted.",
+                stats.requests_total);
+  print_head(out, "hadal_engine_finished_total", "counter", "Sequences that ended, by reason.");
+  for (const auto& [reason, count] :
+       {std::pair<std::string_view, uint64_t>{"stop", stats.finished_stop_total},
+        {"length", stats.finished_length_total},
+        {"cancelled", stats.finished_cancelled_total},
+        {"error", stats.finished_error_total}}) {
+    fmt::format_to(std::back_inserter(out), "hadal_engine_finished_total{{reason=\"{}\"}} {}\n", reason,
+                   count);
+  }
+  print_counter(out, "hadal_engine_prompt_tokens_total", "Prompt tokens of accepted sequences.",
+                stats.prompt_tokens_total);
+  print_counter(out, "hadal_engine_generation_tokens_total",
+                "Tokens that the engine generated, also those that no answer contains.",
+                stats.generation_tokens_total);
+  print_counter(out, "hadal_steps_total", "Forward passes.", stats.steps_total);
+  print_counter(out, "hadal_step_seconds_total", "Time spent in steps.", stats.step_seconds_total);
+}
+
+void print_http(std::string& out, const HttpServerStats& stats) {
+  print_gauge(out, "hadal_http_connections", "Open connections.", stats.connections);
+  print_gauge(out, "hadal_http_active_requests", "Requests that are being read or answered.",
+              stats.exchanges);
+  print_counter(out, "hadal_http_connections_total", "Connections accepted.", stats.connections_total);
+  print_counter(out, "hadal_http_evicted_total", "Idle connections closed to make room.",
+                stats.evicted_total);
+  print_counter(out, "hadal_http_accept_errors_total", "Failures to accept a connection.",
+                stats.accept_errors_total);
+  print_counter(out, "hadal_http_timeouts_total", "Reads, writes and requests that took too long.",
+                stats.timeouts_total);
+  print_counter(out, "hadal_http_disconnects_total", "Clients that left before their answer ended.",
+                stats.disconnects_total);
+  print_counter(out, "hadal_http_slow_readers_total", "Streams given up because the reader did not keep up.",
+                stats.aborted_total);
+  print_counter(out, "hadal_http_network_cpu_seconds_total", "CPU time of the network threads.",
+                stats.network_cpu_seconds);
+}
+
+}  // namespace
+
+std::string_view route_name(Route route) {
+  return kRouteNames[static_cast<size_t>(route)];
+}
+
+Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+void Histogram::observe(double seconds, uint64_t times) {
+  const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), seconds) - bounds_.begin();
+  counts_[static_cast<size_t>(bucket)].fetch_add(times, std::memory_order_relaxed);
+  sum_.fetch_add(seconds * static_cast<double>(times), std::memory_order_relaxed);
+}
+
+void Histogram::print(std::string& out, std::string_view name, std::string_view help) const {
+  print_head(out, name, "histogram", help);
+  uint64_t total = 0;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    total += counts_[i].load(std::memory_order_relaxed);
+    if (i < bounds_.size()) {
+      fmt::format_to(std::back_inserter(out), "{}_bucket{{le=\"{}\"}} {}\n", name, bounds_[i], total);
+    }
+  }
+  fmt::format_to(std::back_inserter(out), "{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name,
+                 total, sum_.load(std::memory_order_relaxed));
+}
+
+Metrics::Metrics()
+    : request_seconds(
+          {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800}),
+      ttft_seconds(
+          {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}),
+      inter_token_seconds(
+          {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5}) {}
+
+void Metrics::count_response(Route route, int status) {
+  const auto known = std::find(kStatuses.begin(), kStatuses.end(), status);
+  responses_[static_cast<size_t>(route)][static_cast<size_t>(known - kStatuses.begin())].fetch_add(
+      1, std::memory_order_relaxed);
+}
+
+void Metrics::count_finish(Route route, Finish finish) {
+  finishes_[static_cast<size_t>(route)][static_cast<size_t>(finish)].fetch_add(1, std::memory_order_relaxed);
+}
+
+void Metrics::count_tokens(const engine::Usage& usage) {
+  prompt_tokens_.fetch_add(static_cast<uint64_t>(usage.prompt_tokens), std::memory_order_relaxed);
+  cached_tokens_.fetch_add(static_cast<uint64_t>(usage.cached_tokens), std::memory_order_relaxed);
+  output_tokens_.fetch_add(static_cast<uint64_t>(usage.completion_tokens), std::memory_order_relaxed);
+}
+
+std::string Metrics::print(const engine::EngineStats* engine, const HttpServerStats& http,
+                           std::string_view version, std::string_view model, bool ready) const {
+  std::string out;
+  print_head(out, "hadal_build_info", "gauge", "The version, and the model once it is loaded.");
+  fmt::format_to(std::back_inserter(out), "hadal_build_info{{version=\"{}\",model=\"{}\"}} 1\n",
+                 escape_label(version), escape_label(model));
+  print_gauge(out, "hadal_ready", "1 while requests are accepted.", ready ? 1 : 0);
+
+  print_head(out, "hadal_http_responses_total", "counter", "Responses by route and status.");
+  for (size_t route = 0; route < kNumRoutes; ++route) {
+    for (size_t i = 0; i < responses_[route].size(); ++i) {
+      const uint64_t count = responses_[route][i].load(std::memory_order_relaxed);
+      if (count > 0) {
+        fmt::format_to(std::back_inserter(out), "hadal_http_responses_total{{route=\"{}\",code=\"{}\"}} {}\n",
+                       kRouteNames[route], i < kStatuses.size() ? std::to_string(kStatuses[i]) : "other",
+                       count);
+      }
+    }
+  }
+  print_head(out, "hadal_requests_total", "counter", "Answers of the model by route and how they ended.");
+  for (size_t route = 0; route < kNumRoutes; ++route) {
+    for (size_t finish = 0; finish < kNumFinishes; ++finish) {
+      const uint64_t count = finishes_[route][finish].load(std::memory_order_relaxed);
+      if (count > 0) {
+        fmt::format_to(std::back_inserter(out), "hadal_requests_total{{route=\"{}\",finish=\"{}\"}} {}\n",
+                       kRouteNames[route], kFinishNames[finish], count);
+      }
+    }
+  }
+  print_counter(out, "hadal_prompt_tokens_total", "Prompt tokens as reported in usage.",
+                prompt_tokens_.load());
+  print_counter(out, "hadal_cached_tokens_total", "Prompt tokens that needed no forward pass.",
+                cached_tokens_.load());
+  print_counter(out, "hadal_output_tokens_total", "Output tokens as reported in usage.",
+                output_tokens_.load());
+  request_seconds.print(out, "hadal_request_seconds", "Arrival of a request to the end of its answer.");
+  ttft_seconds.print(out, "hadal_ttft_seconds", "Arrival of a request to its first token.");
+  inter_token_seconds.print(out, "hadal_inter_token_seconds", "Time between tokens of one answer.");
+  if (engine != nullptr) {
+    print_engine(out, *engine);
+  }
+  print_http(out, http);
+  return out;
+}
+
+std::string escape_label(std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') {
+      escaped += '\\';
+      escaped += c;
+    } else if (c == '\n') {
+      escaped += "\\n";
+    } else {
+      escaped += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace hadal::server

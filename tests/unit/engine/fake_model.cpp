@@ -1,0 +1,231 @@
+#include "fake_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "engine/running_request.h"
+#include "engine/sampler.h"
+
+namespace hadal::engine {
+namespace {
+
+uint64_t mix(uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+}  // namespace
+
+std::unique_ptr<cache::SequenceState> FakeModel::new_state(int64_t prompt_length) const {
+  EXPECT_GE(prompt_length, 1);
+  return std::make_unique<cache::SequenceState>(cache::StateLayout{}, 0);
+}
+
+void FakeModel::logits_after(std::span<const int32_t> history, std::span<float> row) {
+  uint64_t hash = 1;
+  for (const int32_t token : history) {
+    hash = mix(hash * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(token) + 1);
+  }
+  for (size_t token = 0; token < row.size(); ++token) {
+    row[token] = static_cast<float>(mix(hash + token * 0x632be59bd9b4e019) >> 40) * 0x1p-21F - 4;
+  }
+}
+
+Result<void> FakeModel::forward(std::span<const model::Segment> segments) {
+  if (before_) {
+    HADAL_CHECK(before_(segments));
+  }
+  std::set<const cache::SequenceState*> states;
+  std::vector<Chunk> pass;
+  for (const model::Segment& segment : segments) {
+    EXPECT_NE(segment.state, nullptr);
+    EXPECT_TRUE(states.insert(segment.state).second) << "two segments share a state";
+    EXPECT_FALSE(segment.token_ids.empty());
+    std::vector<int32_t>& history = segment.state->engram_context();
+    EXPECT_EQ(static_cast<int64_t>(history.size()), segment.state->length());
+    pass.push_back(
+        {segment.state->length(), static_cast<int64_t>(segment.token_ids.size()), !segment.logits.empty()});
+    for (const int32_t token : segment.token_ids) {
+      EXPECT_TRUE(token >= 0 && token < options_.vocab_size);
+      history.push_back(token);
+    }
+    segment.state->advance(static_cast<int64_t>(segment.token_ids.size()));
+    EXPECT_LE(segment.state->length(), options_.max_positions);
+    if (!segment.logits.empty()) {
+      EXPECT_EQ(static_cast<int64_t>(segment.logits.size()), options_.vocab_size);
+      logits_after(history, segment.logits);
+    }
+  }
+  if (after_) {
+    after_(segments);
+  }
+  const std::lock_guard lock(mutex_);
+  passes_.push_back(std::move(pass));
+  return {};
+}
+
+std::vector<std::vector<FakeModel::Chunk>> FakeModel::passes() const {
+  const std::lock_guard lock(mutex_);
+  return passes_;
+}
+
+void Gate::pass() {
+  std::unique_lock lock(mutex_);
+  const int64_t number = arrived_++;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return open_ || number < allowed_; });
+}
+
+void Gate::let_through(int64_t count) {
+  std::unique_lock lock(mutex_);
+  allowed_ += count;
+  changed_.notify_all();
+  EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return arrived_ > allowed_; })) << "no pass came";
+}
+
+void Gate::open() {
+  const std::lock_guard lock(mutex_);
+  open_ = true;
+  changed_.notify_all();
+}
+
+OutputSink Answer::sink() {
+  return [shared = shared_](Output output) {
+    const std::lock_guard lock(shared->mutex);
+    EXPECT_FALSE(shared->finished) << "an output after the last one";
+    EXPECT_EQ(output.error.has_value(), output.finish == FinishReason::kError);
+    EXPECT_TRUE(!output.tokens.empty() || output.finish) << "an output that says nothing";
+    shared->finished = output.finish.has_value();
+    shared->num_tokens += static_cast<int64_t>(output.tokens.size());
+    EXPECT_EQ(output.usage.completion_tokens, shared->num_tokens);
+    shared->outputs.push_back(std::move(output));
+    shared->changed.notify_all();
+  };
+}
+
+FinishReason Answer::finish() {
+  std::unique_lock lock(shared_->mutex);
+  EXPECT_TRUE(shared_->changed.wait_for(lock, kPatience, [&] { return shared_->finished; }))
+      << "no last output";
+  return shared_->finished ? *shared_->outputs.back().finish : FinishReason::kError;
+}
+
+std::vector<OutputToken> Answer::tokens() {
+  finish();
+  const std::lock_guard lock(shared_->mutex);
+  std::vector<OutputToken> all;
+  for (const Output& output : shared_->outputs) {
+    all.insert(all.end(), output.tokens.begin(), output.tokens.end());
+  }
+  return all;
+}
+
+std::vector<int32_t> Answer::token_ids() {
+  std::vector<int32_t> ids;
+  for (const OutputToken& token : tokens()) {
+    ids.push_back(token.token);
+  }
+  return ids;
+}
+
+Usage Answer::usage() {
+  finish();
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->outputs.empty() ? Usage{} : shared_->outputs.back().usage;
+}
+
+std::optional<Error> Answer::error() {
+  finish();
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->outputs.empty() ? std::nullopt : shared_->outputs.back().error;
+}
+
+bool Answer::finished() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->finished;
+}
+
+int64_t Answer::num_tokens() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->num_tokens;
+}
+
+void Answer::wait_for_tokens(int64_t count) {
+  std::unique_lock lock(shared_->mutex);
+  EXPECT_TRUE(shared_->changed.wait_for(lock, kPatience, [&] {
+    return shared_->num_tokens >= count || shared_->finished;
+  })) << "no tokens";
+}
+
+Expected expected_answer(const Request& request, const FakeModel& model, const EngineOptions& options) {
+  Expected expected;
+  std::vector<int32_t> history = request.prompt;
+  std::vector<float> row(static_cast<size_t>(model.vocab_size()));
+  const auto& stops = request.sampling.stop_token_ids;
+  const int64_t limit = options.max_model_len == 0 ? model.max_positions() : options.max_model_len;
+  Sampler sampler;
+  while (true) {
+    FakeModel::logits_after(history, row);
+    const Result<OutputToken> next =
+        sampler.sample(row, request.sampling, static_cast<int64_t>(history.size()));
+    EXPECT_TRUE(next);
+    history.push_back(next->token);
+    expected.tokens.push_back(*next);
+    const bool eos = next->token == options.eos_token_id && !request.sampling.ignore_eos;
+    if (eos || std::find(stops.begin(), stops.end(), next->token) != stops.end()) {
+      expected.finish = FinishReason::kStop;
+      return expected;
+    }
+    if (static_cast<int64_t>(history.size()) == limit ||
+        static_cast<int64_t>(expected.tokens.size()) == request.sampling.max_tokens) {
+      return expected;
+    }
+  }
+}
+
+void expect_answer(Answer& answer, const Expected& expected, const std::string& place) {
+  EXPECT_EQ(answer.finish(), expected.finish) << place;
+  const std::vector<OutputToken> tokens = answer.tokens();
+  ASSERT_EQ(tokens.size(), expected.tokens.size()) << place;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_EQ(tokens[i].token, expected.tokens[i].token) << place << ", token " << i;
+    EXPECT_EQ(tokens[i].logprob, expected.tokens[i].logprob) << place << ", token " << i;
+    ASSERT_EQ(tokens[i].top.size(), expected.tokens[i].top.size()) << place;
+    for (size_t k = 0; k < tokens[i].top.size(); ++k) {
+      EXPECT_EQ(tokens[i].top[k].token, expected.tokens[i].top[k].token) << place;
+      EXPECT_EQ(tokens[i].top[k].logprob, expected.tokens[i].top[k].logprob) << place;
+    }
+  }
+  EXPECT_EQ(answer.usage().completion_tokens, static_cast<int64_t>(tokens.size())) << place;
+}
+
+Request numbered_request(uint32_t number, int64_t vocab_size) {
+  std::mt19937 random(number);
+  Request request;
+  request.label = "request " + std::to_string(number);
+  const size_t length = number % 7 == 0 ? 1 : 1 + random() % 40;
+  for (size_t i = 0; i < length; ++i) {
+    request.prompt.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(vocab_size)));
+  }
+  SamplingParams& sampling = request.sampling;
+  sampling.temperature = number % 4 == 0 ? 0 : 0.5 + 0.25 * (number % 5);
+  sampling.top_p = number % 3 == 0 ? 0.8 : 1;
+  sampling.top_k = number % 5 == 0 ? 6 : -1;
+  sampling.seed = number / 2;  // pairs share a seed
+  sampling.max_tokens = 1 + static_cast<int64_t>(random() % 40);
+  sampling.ignore_eos = number % 3 == 1;
+  if (number % 6 == 5) {
+    sampling.stop_token_ids = {9, 4};
+  }
+  sampling.top_logprobs = static_cast<int64_t>(number % 4) - 1;
+  return request;
+}
+
+}  // namespace hadal::engine

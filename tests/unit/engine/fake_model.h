@@ -1,0 +1,117 @@
+#pragma once
+// A language model without weights, and what tests need around it. Its logits are a hash of all tokens up to
+// their position, kept in the sequence state: a request that runs on a wrong, stale or shared state gets
+// other tokens.
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model/language_model.h"
+
+namespace hadal::engine {
+
+class FakeModel : public model::LanguageModel {
+ public:
+  struct Options {
+    int64_t vocab_size = 31;
+    int64_t max_positions = 256;
+  };
+  /// Runs before each pass, on the step thread; an error is that of the pass.
+  using Hook = std::function<Result<void>(std::span<const model::Segment>)>;
+  /// Runs after each pass; may change the logits.
+  using AfterHook = std::function<void(std::span<const model::Segment>)>;
+
+  explicit FakeModel(Options options, Hook before = {}, AfterHook after = {})
+      : options_(options), before_(std::move(before)), after_(std::move(after)) {}
+  FakeModel() : FakeModel(Options{}) {}
+
+  int64_t vocab_size() const override { return options_.vocab_size; }
+  int64_t max_positions() const override { return options_.max_positions; }
+  std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const override;
+  Result<void> forward(std::span<const model::Segment> segments) override;
+
+  static void logits_after(std::span<const int32_t> history, std::span<float> row);
+
+  struct Chunk {
+    int64_t start = 0;
+    int64_t num_tokens = 0;
+    bool wants_logits = false;
+  };
+  /// Every pass so far. Any thread.
+  std::vector<std::vector<Chunk>> passes() const;
+
+ private:
+  Options options_;
+  Hook before_;
+  AfterHook after_;
+  mutable std::mutex mutex_;  ///< guards passes_
+  std::vector<std::vector<Chunk>> passes_;
+};
+
+/// Lets a test decide when each forward pass happens.
+class Gate {
+ public:
+  /// For the hook: blocks until the test lets one more pass through.
+  void pass();
+  /// Lets `count` passes through, and waits until the one after them is waiting at the gate.
+  void let_through(int64_t count);
+  /// Waits until a pass is waiting at the gate.
+  void wait_for_arrival() { let_through(0); }
+  /// Blocks nobody from now on.
+  void open();
+
+ private:
+  std::mutex mutex_;  ///< guards everything below
+  std::condition_variable changed_;
+  int64_t arrived_ = 0;
+  int64_t allowed_ = 0;
+  bool open_ = false;
+};
+
+/// Collects the outputs of one request.
+class Answer {
+ public:
+  OutputSink sink();
+  /// Waits for the last output (a minute at most, then it is a failure of the test).
+  FinishReason finish();
+  /// As finish(); the tokens of all outputs.
+  std::vector<OutputToken> tokens();
+  std::vector<int32_t> token_ids();
+  Usage usage();
+  std::optional<Error> error();
+  bool finished() const;
+  int64_t num_tokens() const;
+  void wait_for_tokens(int64_t count);
+
+ private:
+  struct Shared {
+    mutable std::mutex mutex;  ///< guards the rest
+    std::condition_variable changed;
+    std::vector<Output> outputs;
+    int64_t num_tokens = 0;
+    bool finished = false;
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  ///< sinks may outlive the test's object
+};
+
+/// What a request must give, computed without the engine: one position after the other with a sampler.
+struct Expected {
+  std::vector<OutputToken> tokens;
+  FinishReason finish = FinishReason::kLength;
+};
+Expected expected_answer(const Request& request, const FakeModel& model, const EngineOptions& options);
+
+/// Checks tokens, log-probabilities, finish reason and usage.
+void expect_answer(Answer& answer, const Expected& expected, const std::string& place);
+
+/// A request of which everything depends on `number`.
+Request numbered_request(uint32_t number, int64_t vocab_size);
+
+}  // namespace hadal::engine
