@@ -19,7 +19,7 @@ Result<std::pair<int, size_t>> open_regular(const std::filesystem::path& path) {
     return fail(reason == ENOENT || reason == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo, "{}: {}",
                 path.string(), std::strerror(reason));
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) != 0) {
     const int reason = errno;
     ::close(descriptor);
@@ -62,7 +62,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
-MappedFile::~MappedFile() { reset(); }
+MappedFile::~MappedFile() {
+  reset();
+}
 
 void MappedFile::reset() {
   if (data_ != nullptr) {
@@ -89,7 +91,8 @@ Result<std::string> read_text_file(const std::filesystem::path& path, size_t max
   const auto [descriptor, size] = opened;
   if (size > max_bytes) {
     ::close(descriptor);
-    return fail(ErrorCode::kInvalidArgument, "{}: {} bytes, expected at most {}", path.string(), size, max_bytes);
+    return fail(ErrorCode::kInvalidArgument, "{}: {} bytes, expected at most {}", path.string(), size,
+                max_bytes);
   }
   std::string text(size, '\0');
   size_t done = 0;
@@ -101,7 +104,8 @@ Result<std::string> read_text_file(const std::filesystem::path& path, size_t max
     if (got <= 0) {
       const int reason = errno;
       ::close(descriptor);
-      return fail(ErrorCode::kIo, "{}: read failed: {}", path.string(), got == 0 ? "file shrank" : std::strerror(reason));
+      return fail(ErrorCode::kIo, "{}: read failed: {}", path.string(),
+                  got == 0 ? "file shrank" : std::strerror(reason));
     }
     done += static_cast<size_t>(got);
   }

@@ -50,16 +50,16 @@ template <class... Args>
 #define HADAL_CONCAT(a, b) HADAL_CONCAT_INNER(a, b)
 
 /// `HADAL_TRY(auto x, f());` declares x with the value of f(), or returns its error.
-#define HADAL_TRY(declaration, expression)                                   \
-  auto HADAL_CONCAT(hadal_try_, __LINE__) = (expression);                    \
-  if (!HADAL_CONCAT(hadal_try_, __LINE__)) {                                 \
+#define HADAL_TRY(declaration, expression)                                             \
+  auto HADAL_CONCAT(hadal_try_, __LINE__) = (expression);                              \
+  if (!HADAL_CONCAT(hadal_try_, __LINE__)) {                                           \
     return tl::make_unexpected(std::move(HADAL_CONCAT(hadal_try_, __LINE__)).error()); \
-  }                                                                          \
+  }                                                                                    \
   declaration = std::move(*HADAL_CONCAT(hadal_try_, __LINE__))
 
 /// Runs an expression of type Result<void> and returns its error, if any.
-#define HADAL_CHECK(expression)                                              \
-  if (auto hadal_check = (expression); !hadal_check) {                       \
-    return tl::make_unexpected(std::move(hadal_check).error());              \
-  }                                                                          \
+#define HADAL_CHECK(expression)                                 \
+  if (auto hadal_check = (expression); !hadal_check) {          \
+    return tl::make_unexpected(std::move(hadal_check).error()); \
+  }                                                             \
   static_assert(true, "")

@@ -29,7 +29,9 @@ FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
   _mm_setcsr(saved_ | kFlushToZero | kDenormalsAreZero);
 }
 
-FlushDenormals::~FlushDenormals() { _mm_setcsr(saved_); }
+FlushDenormals::~FlushDenormals() {
+  _mm_setcsr(saved_);
+}
 
 ThreadPool::ThreadPool(int num_threads, bool pin) {
   const CpuTopology topology = read_cpu_topology();

@@ -48,7 +48,8 @@ void SequenceState::advance(int64_t num_tokens) {
 size_t SequenceState::allocated_bytes() const {
   size_t bytes = engram_context_.capacity() * sizeof(int32_t);
   for (const auto& source : sources_) {
-    bytes += source.entries.allocated_bytes() + source.index_keys.allocated_bytes() + source.tail.allocated_bytes();
+    bytes += source.entries.allocated_bytes() + source.index_keys.allocated_bytes() +
+             source.tail.allocated_bytes();
   }
   for (const auto& window : windows_) {
     bytes += window.allocated_bytes();

@@ -18,11 +18,11 @@ struct StateLayout {
     size_t index_key_bytes = 0;  ///< one index key; 0 if this source has none
     size_t tail_bytes = 0;       ///< compressor inputs of one token; 0 for ratio 1
   };
-  std::vector<Source> sources;      ///< one per KV source layer, in layer order
-  int64_t num_layers = 0;           ///< layers with a sliding window
-  int64_t window = 0;               ///< tokens that a query may see through it, itself included
+  std::vector<Source> sources;  ///< one per KV source layer, in layer order
+  int64_t num_layers = 0;       ///< layers with a sliding window
+  int64_t window = 0;           ///< tokens that a query may see through it, itself included
   size_t window_row_bytes = 0;
-  int64_t max_rollback = 0;         ///< tokens that truncate() can take back
+  int64_t max_rollback = 0;  ///< tokens that truncate() can take back
 };
 
 /// Rows of equal size, appended one after the other, in blocks that never move. Row i of a block-aligned
@@ -53,7 +53,9 @@ class RowRing {
   RowRing(int64_t capacity, size_t row_bytes)
       : capacity_(capacity), row_bytes_(row_bytes), bytes_(static_cast<size_t>(capacity) * row_bytes) {}
   int64_t capacity() const { return capacity_; }
-  std::byte* row(int64_t position) { return bytes_.data() + static_cast<size_t>(position % capacity_) * row_bytes_; }
+  std::byte* row(int64_t position) {
+    return bytes_.data() + static_cast<size_t>(position % capacity_) * row_bytes_;
+  }
   const std::byte* row(int64_t position) const {
     return bytes_.data() + static_cast<size_t>(position % capacity_) * row_bytes_;
   }

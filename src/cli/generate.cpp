@@ -43,6 +43,14 @@ void print_json(const nlohmann::ordered_json& result) {
   write_out(result.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
+/// What is there was printed; the exit code still says that it is not the whole answer.
+Result<void> check_complete(const GenerationResult& generation) {
+  if (generation.finish == engine::FinishReason::kCancelled) {
+    return fail(ErrorCode::kCancelled, "interrupted after {} tokens", generation.token_ids.size());
+  }
+  return {};
+}
+
 Result<void> generate_chat(const GenerateOptions& options, engine::Engine& engine,
                            const LoadedModel& loaded) {
   recipe::Json request;
@@ -60,14 +68,14 @@ Result<void> generate_chat(const GenerateOptions& options, engine::Engine& engin
                                             }));
   if (!options.as_json) {
     printer.finish();
-    return {};
+    return check_complete(turn.generation);
   }
   auto result = describe(turn.generation, turn.content, turn.finish_reason);
   if (options.thinking == "on") {
     result["reasoning"] = turn.reasoning;
   }
   print_json(result);
-  return {};
+  return check_complete(turn.generation);
 }
 
 Result<void> generate_plain(const GenerateOptions& options, engine::Engine& engine,
@@ -110,7 +118,7 @@ Result<void> generate_plain(const GenerateOptions& options, engine::Engine& engi
   } else {
     write_out("\n");
   }
-  return {};
+  return check_complete(generation);
 }
 
 Exit generate(const GenerateOptions& options, const Flags& flags) {
@@ -162,8 +170,7 @@ void add_generate(CLI::App& app, Selected& selected) {
   command->add_option("--seed", sampling.seed, "Makes the answer reproducible (random)");
   command->add_flag("--ignore-eos", sampling.ignore_eos, "Go on after the end-of-sentence token");
   command->add_option("--stop", options->stop, "Text that ends the answer; may be repeated")
-      ->take_all()
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_option("--thinking", options->thinking, "With --chat: think first (off)")
       ->check(CLI::IsMember({"on", "off"}));
   command->add_flag("--json", options->as_json,

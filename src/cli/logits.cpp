@@ -106,6 +106,7 @@ void add_logits(CLI::App& app, Selected& selected) {
       ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}));
   command->add_option("--capture", options->capture, "Also write hidden, router, index, engram")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"hidden", "router", "index", "engram"}));
   const Flags flags = add_setting_flags(*command, {"model", "threads", "log"});
   command->callback(

@@ -42,8 +42,7 @@ void add_filter(CLI::App& app, Selected& selected, const char* name, const char*
   command
       ->add_option("--tokenizer", options->tokenizers,
                    "v4=FILE or v41=FILE, a tokenizer.json; may be repeated")
-      ->take_all()
-      ->expected(1);
+      ->allow_extra_args(false);
   command->callback([options, filter, &selected] {
     selected = [options, filter] { return filter_recipe(*options, filter); };
   });

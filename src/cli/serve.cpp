@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <thread>
+#include <optional>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,30 +27,36 @@ using Clock = std::chrono::steady_clock;
 
 // Signals. Before the service is ready a signal ends the program at once: nothing is lost.
 std::atomic<bool> is_ready{false};
-std::atomic<int> num_signals{0};
-static_assert(std::atomic<int>::is_always_lock_free);  // used in a signal handler
+int signal_pipe[2];  ///< a byte for each signal, so that it can be waited for
 
 void on_signal(int) {
-  if (!is_ready.load()) {
+  const char byte = 0;
+  if (!is_ready.load() || ::write(signal_pipe[1], &byte, 1) != 1) {
     ::_exit(0);
   }
-  num_signals.fetch_add(1);
 }
 
-void catch_signals() {
+Result<void> catch_signals() {
+  if (::pipe2(signal_pipe, O_CLOEXEC) != 0) {
+    return fail(ErrorCode::kIo, "cannot make a pipe");
+  }
   struct sigaction action{};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  return {};
 }
 
-/// Sleeps until `condition` holds, looking at it often enough for a person not to notice.
-template <class Condition>
-void wait_until(Condition condition) {
-  while (!condition()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+/// Whether a signal came; waits for one up to `time`, without `time` as long as it takes.
+bool wait_for_signal(std::optional<std::chrono::milliseconds> time) {
+  pollfd waiting{signal_pipe[0], POLLIN, 0};
+  int ready = -1;
+  do {  // a signal also interrupts the wait for it
+    ready = ::poll(&waiting, 1, time ? static_cast<int>(time->count()) : -1);
+  } while (ready < 0 && errno == EINTR);
+  char byte = 0;
+  return ready > 0 && ::read(signal_pipe[0], &byte, 1) == 1;
 }
 
 /// As many descriptors as the system allows, and no more connections than those.
@@ -136,24 +145,26 @@ server::ModelService model_service(const LoadedModel& loaded, engine::Engine& en
   return service;
 }
 
-/// Lets running requests finish; false if some had to be cut off.
-bool drain(server::Api& api, server::HttpServer& http, std::chrono::milliseconds grace) {
+/// Lets running requests finish; another signal ends the wait.
+void drain(server::Api& api, server::HttpServer& http, std::chrono::milliseconds grace) {
   spdlog::info("shutting down: {} requests may finish within {:.1f} s", http.stats().exchanges,
                static_cast<double>(grace.count()) / 1000);
   api.drain();
   http.drain();
   const auto deadline = Clock::now() + grace;
-  wait_until(
-      [&] { return http.stats().exchanges == 0 || Clock::now() >= deadline || num_signals.load() > 1; });
+  constexpr std::chrono::milliseconds kPoll{20};
+  while (http.stats().exchanges > 0 && Clock::now() < deadline && !wait_for_signal(kPoll)) {
+  }
   const int64_t left = http.stats().exchanges;
   if (left > 0) {
     spdlog::warn("cutting off {} requests", left);
   }
-  return left == 0;
 }
 
 Exit serve_with(const Settings& settings) {
-  catch_signals();
+  if (const auto caught = catch_signals(); !caught) {
+    return report(caught.error());
+  }
   if (settings.model.model.empty()) {
     return report(model_directory(settings).error(), Exit::kUsage);
   }
@@ -162,7 +173,7 @@ Exit serve_with(const Settings& settings) {
   if (!http) {
     return report(http.error());
   }
-  api.set_http_stats([&http] { return (*http)->stats(); });
+  api.set_http_stats([running = http->get()] { return running->stats(); });
   auto loaded = load_model(settings);
   if (!loaded) {
     return report(loaded.error());
@@ -175,7 +186,7 @@ Exit serve_with(const Settings& settings) {
   is_ready.store(true);
   write_out(fmt::format("listening on {}\n", (*http)->url()));
 
-  wait_until([] { return num_signals.load() > 0; });
+  wait_for_signal(std::nullopt);
   drain(api, **http, settings.server.shutdown_grace);
   http->reset();  // before the engine, whose requests it cancels
   engine->reset();

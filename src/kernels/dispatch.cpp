@@ -26,7 +26,9 @@ Isa detect_isa() {
   return isa_supported(Isa::kAvx2) ? Isa::kAvx2 : Isa::kScalar;
 }
 
-const char* isa_name(Isa isa) { return kernels_for(isa).name; }
+const char* isa_name(Isa isa) {
+  return kernels_for(isa).name;
+}
 
 const Kernels& kernels_for(Isa isa) {
   switch (isa) {

@@ -115,8 +115,9 @@ struct Kernels {
   /// Attention of one query position over `num_keys` keys that are also the values.
   /// q [heads, dim], keys [num_keys, dim], sinks [heads], out [heads, dim]; scores is scratch for
   /// heads * round_up(num_keys, 16) floats. score = (q . key) * scale, lanes channel mod 16, fused, tree;
-  /// p = exp(score - max) / (sum exp + exp(sink - max)), where the maximum includes the sink and the sum runs over keys in lanes key mod
-  /// 16, tree, sink last; out = sum p * key, keys ascending, fused. num_keys may be 0.
+  /// p = exp(score - max) / (sum exp + exp(sink - max)), where the maximum includes the sink and the sum runs
+  /// over keys in lanes key mod 16, tree, sink last; out = sum p * key, keys ascending, fused. num_keys may
+  /// be 0.
   void (*attend)(const float* q, const float* keys, int64_t num_keys, int64_t heads, int64_t dim, float scale,
                  const float* sinks, float* scores, float* out);
 

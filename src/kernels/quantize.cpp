@@ -16,12 +16,18 @@ float largest_magnitude(const float* x, int64_t n) {
   return largest;
 }
 
-float scale_of(uint8_t e8m0) { return std::ldexp(1.0F, e8m0 - 127); }
+float scale_of(uint8_t e8m0) {
+  return std::ldexp(1.0F, e8m0 - 127);
+}
 
 /// x / scale for a power-of-two scale, exact unless it leaves the float32 range.
-float over_power_of_two(float x, uint8_t e8m0) { return x * std::ldexp(1.0F, 127 - e8m0); }
+float over_power_of_two(float x, uint8_t e8m0) {
+  return x * std::ldexp(1.0F, 127 - e8m0);
+}
 
-uint8_t fp8_scale(const float* x, int64_t n) { return e8m0_at_least(std::max(largest_magnitude(x, n), 1e-4F) / 448.0F); }
+uint8_t fp8_scale(const float* x, int64_t n) {
+  return e8m0_at_least(std::max(largest_magnitude(x, n), 1e-4F) / 448.0F);
+}
 
 void encode_fp8(const float* x, int64_t n, uint8_t* row) {
   for (int64_t block = 0; block < n / 32; ++block) {
@@ -106,9 +112,9 @@ uint8_t e4m3_from_float(float x) {
 uint8_t e2m1_from(double x) {
   const double magnitude = std::fabs(x);
   // Midpoints between neighbouring codes; a tie goes to the even code.
-  const auto code = static_cast<uint8_t>((magnitude > 0.25) + (magnitude >= 0.75) + (magnitude > 1.25) +
-                                         (magnitude >= 1.75) + (magnitude > 2.5) + (magnitude >= 3.5) +
-                                         (magnitude > 5.0));
+  const auto code =
+      static_cast<uint8_t>((magnitude > 0.25) + (magnitude >= 0.75) + (magnitude > 1.25) +
+                           (magnitude >= 1.75) + (magnitude > 2.5) + (magnitude >= 3.5) + (magnitude > 5.0));
   return static_cast<uint8_t>(code | (std::signbit(x) ? 8 : 0));
 }
 

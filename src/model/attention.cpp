@@ -24,17 +24,19 @@ Scratch& scratch() {
   return instance;
 }
 
-int64_t round_up16(int64_t n) { return (n + 15) / 16 * 16; }
+int64_t round_up16(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 }  // namespace
 
 Attention::Attention(const checkpoint::TextConfig& config, const CacheMap& cache_map, Operators& operators)
     : config_(config), cache_map_(cache_map), operators_(operators), indexer_(config, cache_map, operators) {
   plain_inverse_ = plain_inverse_frequencies(config.qk_rope_head_dim, config.rope_theta);
-  compressed_inverse_ =
-      config.rope_scaling
-          ? yarn_inverse_frequencies(config.qk_rope_head_dim, config.compress_rope_theta, *config.rope_scaling)
-          : plain_inverse_frequencies(config.qk_rope_head_dim, config.compress_rope_theta);
+  compressed_inverse_ = config.rope_scaling
+                            ? yarn_inverse_frequencies(config.qk_rope_head_dim, config.compress_rope_theta,
+                                                       *config.rope_scaling)
+                            : plain_inverse_frequencies(config.qk_rope_head_dim, config.compress_rope_theta);
 }
 
 void Attention::set_rows(const Pass& pass) {
@@ -55,7 +57,8 @@ void Attention::set_rows(const Pass& pass) {
 
 // --- compressed entries ---------------------------------------------------------------------------------
 
-void Attention::extend_sources(int64_t layer, const AttentionWeights& weights, const Pass& pass, const float* x) {
+void Attention::extend_sources(int64_t layer, const AttentionWeights& weights, const Pass& pass,
+                               const float* x) {
   if (weights.compressor) {
     pool_groups(layer, weights, pass, x);
     encode_entries(layer, pass);
@@ -66,7 +69,8 @@ void Attention::extend_sources(int64_t layer, const AttentionWeights& weights, c
 }
 
 /// Fills new_groups_ and latents_ with the groups that this pass completes.
-void Attention::pool_groups(int64_t layer, const AttentionWeights& weights, const Pass& pass, const float* x) {
+void Attention::pool_groups(int64_t layer, const AttentionWeights& weights, const Pass& pass,
+                            const float* x) {
   const int64_t ratio = config_.compress_ratios[static_cast<size_t>(layer)];
   const int64_t dim = config_.head_dim;
   const int64_t rows = pass.num_rows();
@@ -75,7 +79,8 @@ void Attention::pool_groups(int64_t layer, const AttentionWeights& weights, cons
   float* gates = gates_.reserve(rows * dim);
   const auto packed = operators_.pack(packed_x_, x, config_.hidden_size, rows, config_.hidden_size,
                                       operators_.precision().input_rounding(compressor.wkv.format));
-  operators_.linear_packed(compressor.wkv, packed, rows, values, dim, ratio > 1 ? OutputKind::kWide : OutputKind::kBorder);
+  operators_.linear_packed(compressor.wkv, packed, rows, values, dim,
+                           ratio > 1 ? OutputKind::kWide : OutputKind::kBorder);
   if (compressor.wgate) {
     operators_.linear_packed(*compressor.wgate, packed, rows, gates, dim, OutputKind::kWide);
   }
@@ -125,7 +130,8 @@ void Attention::pool_groups(int64_t layer, const AttentionWeights& weights, cons
   for (size_t s = 0; s < pass.places.size(); ++s) {
     const auto& place = pass.places[s];
     auto& tail = pass.segments[s].state->sources()[slot].tail;
-    for (int64_t position = std::max(place.start, place.end - tail.capacity()); position < place.end; ++position) {
+    for (int64_t position = std::max(place.start, place.end - tail.capacity()); position < place.end;
+         ++position) {
       const int64_t row = place.first_row + position - place.start;
       auto* kept = reinterpret_cast<float*>(tail.row(position));
       std::memcpy(kept, values + row * dim, static_cast<size_t>(dim) * sizeof(float));
@@ -158,7 +164,8 @@ void Attention::encode_entries(int64_t layer, const Pass& pass) {
       std::memcpy(row, latents_.data() + i * dim, static_cast<size_t>(dim) * sizeof(float));
       rotate_group(ratio, group, row, dim);
       auto& entries = pass.segments[static_cast<size_t>(group.segment)].state->sources()[slot].entries;
-      kernels::encode_row(cache_map_.entry_format, row, dim, reinterpret_cast<uint8_t*>(entries.row(group.group)));
+      kernels::encode_row(cache_map_.entry_format, row, dim,
+                          reinterpret_cast<uint8_t*>(entries.row(group.group)));
     }
   });
 }
@@ -175,8 +182,9 @@ void Attention::encode_index_keys(int64_t layer, const IndexKeyWeights& weights,
     return;
   }
   float* rows = group_rows_.reserve(num_groups * dim);
-  const auto packed = operators_.pack(packed_latents_, latents_.data(), config_.head_dim, num_groups, config_.head_dim,
-                                      operators_.precision().input_rounding(weights.wk.format));
+  const auto packed =
+      operators_.pack(packed_latents_, latents_.data(), config_.head_dim, num_groups, config_.head_dim,
+                      operators_.precision().input_rounding(weights.wk.format));
   operators_.linear_packed(weights.wk, packed, num_groups, rows, dim);
   operators_.norm(rows, weights.norm, num_groups, static_cast<float>(config_.rms_norm_eps), rows);
   operators_.each_row(num_groups, dim * 16, [&](int64_t begin, int64_t end) {
@@ -184,15 +192,16 @@ void Attention::encode_index_keys(int64_t layer, const IndexKeyWeights& weights,
       const auto& group = new_groups_[static_cast<size_t>(i)];
       rotate_group(ratio, group, rows + i * dim, dim);
       auto& keys = pass.segments[static_cast<size_t>(group.segment)].state->sources()[slot].index_keys;
-      kernels::encode_row(cache_map_.index_format, rows + i * dim, dim, reinterpret_cast<uint8_t*>(keys.row(group.group)));
+      kernels::encode_row(cache_map_.index_format, rows + i * dim, dim,
+                          reinterpret_cast<uint8_t*>(keys.row(group.group)));
     }
   });
 }
 
 // --- the layer ------------------------------------------------------------------------------------------
 
-void Attention::forward(int64_t layer, const AttentionWeights& weights, const Pass& pass, const float* x, float* y,
-                        Capture* capture) {
+void Attention::forward(int64_t layer, const AttentionWeights& weights, const Pass& pass, const float* x,
+                        float* y, Capture* capture) {
   const int64_t rows = pass.num_rows();
   const int64_t hidden = config_.hidden_size;
   const auto quantized = operators_.precision().input_rounding(weights.wq_a.format);
@@ -201,7 +210,8 @@ void Attention::forward(int64_t layer, const AttentionWeights& weights, const Pa
   make_window_keys(layer, weights, pass, packed);
   if (weights.indexer) {
     const auto plain = operators_.precision().input_rounding(weights.indexer->weights_proj.format);
-    const auto x_packed = plain == quantized ? packed : operators_.pack(packed_latents_, x, hidden, rows, hidden, plain);
+    const auto x_packed =
+        plain == quantized ? packed : operators_.pack(packed_latents_, x, hidden, rows, hidden, plain);
     indexer_.select(layer, *weights.indexer, pass, rotations(layer), x_packed,
                     {packed_q_low_.data(), config_.q_lora_rank}, capture);
   }
@@ -210,7 +220,8 @@ void Attention::forward(int64_t layer, const AttentionWeights& weights, const Pa
   project_output(weights, pass, y);
 }
 
-void Attention::project_queries(int64_t layer, const AttentionWeights& weights, const Pass& pass, PackedRows x) {
+void Attention::project_queries(int64_t layer, const AttentionWeights& weights, const Pass& pass,
+                                PackedRows x) {
   const int64_t rows = pass.num_rows();
   const int64_t low = config_.q_lora_rank;
   const int64_t heads = config_.num_attention_heads;
@@ -236,11 +247,13 @@ void Attention::project_queries(int64_t layer, const AttentionWeights& weights, 
 
 int64_t Attention::window_begin(int64_t layer, const SegmentRows& place, int64_t position) const {
   const int64_t first = std::max<int64_t>(position - config_.sliding_window + 1, 0);
-  return layer >= config_.first_consumer_layer ? std::max(first, std::min(place.replay_from, position + 1)) : first;
+  return layer >= config_.first_consumer_layer ? std::max(first, std::min(place.replay_from, position + 1))
+                                               : first;
 }
 
 /// Quantized keys of the pass's own rows, and all window keys of each segment decoded and in order.
-void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights, const Pass& pass, PackedRows x) {
+void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights, const Pass& pass,
+                                 PackedRows x) {
   const int64_t rows = pass.num_rows();
   const int64_t dim = config_.head_dim;
   const auto format = cache_map_.window_format;
@@ -253,7 +266,8 @@ void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights,
   int64_t total = 0;
   for (const auto& place : pass.places) {
     const int64_t base = place.num_rows == 0 ? place.end
-                                             : std::min(window_begin(layer, place, place.first_position()), place.first_position());
+                                             : std::min(window_begin(layer, place, place.first_position()),
+                                                        place.first_position());
     segment_windows_.push_back({base, total});
     total += place.end - base;
   }
@@ -269,19 +283,22 @@ void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights,
       kernels.rope(key, dim, rotation.cos(row), rotation.sin(row), rotation.half, false);
       operators_.border(key, dim);
       kernels::encode_row(format, key, dim, codes + row * bytes);
-      kernels.decode_row(format, codes + row * bytes, dim, keys + (window.offset + at.position - window.base) * dim);
+      kernels.decode_row(format, codes + row * bytes, dim,
+                         keys + (window.offset + at.position - window.base) * dim);
     }
   });
   for (size_t s = 0; s < pass.places.size(); ++s) {
     const auto& place = pass.places[s];
     const auto& window = segment_windows_[s];
     const auto& ring = pass.segments[s].state->windows()[static_cast<size_t>(layer)];
-    operators_.each_row(place.num_rows == 0 ? 0 : place.first_position() - window.base, dim * 2, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        kernels.decode_row(format, reinterpret_cast<const uint8_t*>(ring.row(window.base + i)), dim,
-                           keys + (window.offset + i) * dim);
-      }
-    });
+    operators_.each_row(place.num_rows == 0 ? 0 : place.first_position() - window.base, dim * 2,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            kernels.decode_row(format,
+                                               reinterpret_cast<const uint8_t*>(ring.row(window.base + i)),
+                                               dim, keys + (window.offset + i) * dim);
+                          }
+                        });
   }
 }
 
@@ -290,7 +307,8 @@ void Attention::store_window(int64_t layer, const Pass& pass) {
   for (size_t s = 0; s < pass.places.size(); ++s) {
     const auto& place = pass.places[s];
     auto& ring = pass.segments[s].state->windows()[static_cast<size_t>(layer)];
-    for (int64_t position = std::max(place.first_position(), place.end - ring.capacity()); position < place.end; ++position) {
+    for (int64_t position = std::max(place.first_position(), place.end - ring.capacity());
+         position < place.end; ++position) {
       const int64_t row = place.first_row + position - place.first_position();
       std::memcpy(ring.row(position), window_rows_.data() + row * bytes, static_cast<size_t>(bytes));
     }
@@ -299,13 +317,15 @@ void Attention::store_window(int64_t layer, const Pass& pass) {
 
 int64_t Attention::num_keys(int64_t layer, const Pass& pass, int64_t row) const {
   const auto& at = pass.rows[static_cast<size_t>(row)];
-  const int64_t window = at.position + 1 - window_begin(layer, pass.places[static_cast<size_t>(at.segment)], at.position);
+  const int64_t window =
+      at.position + 1 - window_begin(layer, pass.places[static_cast<size_t>(at.segment)], at.position);
   const bool compressed = config_.compress_ratios[static_cast<size_t>(layer)] > 0;
   return window + (compressed ? static_cast<int64_t>(indexer_.selected(row).size()) : 0);
 }
 
 /// Keys begin .. end - 1 of a row's list: window keys in order of position, then its selected entries.
-void Attention::gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_t begin, int64_t end, float* keys) const {
+void Attention::gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_t begin, int64_t end,
+                            float* keys) const {
   const int64_t dim = config_.head_dim;
   const auto& at = pass.rows[static_cast<size_t>(row)];
   const auto& place = pass.places[static_cast<size_t>(at.segment)];
@@ -320,12 +340,14 @@ void Attention::gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_
   if (end <= in_window) {
     return;
   }
-  const auto& entries =
-      pass.state(at).sources()[static_cast<size_t>(cache_map_.entry_slot[static_cast<size_t>(layer)])].entries;
+  const auto& entries = pass.state(at)
+                            .sources()[static_cast<size_t>(cache_map_.entry_slot[static_cast<size_t>(layer)])]
+                            .entries;
   const auto& selected = indexer_.selected(row);
   for (int64_t i = std::max(begin, in_window); i < end; ++i) {
     const int32_t group = selected[static_cast<size_t>(i - in_window)];
-    operators_.kernels().decode_row(cache_map_.entry_format, reinterpret_cast<const uint8_t*>(entries.row(group)), dim,
+    operators_.kernels().decode_row(cache_map_.entry_format,
+                                    reinterpret_cast<const uint8_t*>(entries.row(group)), dim,
                                     keys + (i - begin) * dim);
   }
 }
@@ -337,14 +359,16 @@ void Attention::attend(int64_t layer, const AttentionWeights& weights, const Pas
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
   float* context = context_.reserve(rows * heads * dim);
   const auto& rotation = rotations(layer);
-  const auto attend_heads = [&](int64_t row, int64_t first_head, int64_t num_heads, const float* keys, int64_t count) {
+  const auto attend_heads = [&](int64_t row, int64_t first_head, int64_t num_heads, const float* keys,
+                                int64_t count) {
     float* scores = scratch().scores.reserve(num_heads * std::max<int64_t>(round_up16(count), 16));
     float* out = context + (row * heads + first_head) * dim;
-    operators_.kernels().attend(q_.data() + (row * heads + first_head) * dim, keys, count, num_heads, dim, scale,
-                                weights.sinks.data() + first_head, scores, out);
+    operators_.kernels().attend(q_.data() + (row * heads + first_head) * dim, keys, count, num_heads, dim,
+                                scale, weights.sinks.data() + first_head, scores, out);
     for (int64_t h = 0; h < num_heads; ++h) {
       operators_.border(out + h * dim, dim);
-      operators_.kernels().rope(out + h * dim, dim, rotation.cos(row), rotation.sin(row), rotation.half, true);
+      operators_.kernels().rope(out + h * dim, dim, rotation.cos(row), rotation.sin(row), rotation.half,
+                                true);
       operators_.border(out + h * dim, dim);
     }
   };
@@ -376,13 +400,14 @@ void Attention::project_output(const AttentionWeights& weights, const Pass& pass
   const int64_t groups = config_.o_groups;
   const int64_t rank = config_.o_lora_rank;
   const int64_t group_width = weights.wo_a.cols;
-  const auto packed = operators_.pack(packed_context_, context_.data(), groups * group_width, rows, groups * group_width,
-                                      operators_.precision().input_rounding(weights.wo_a.format));
+  const auto packed =
+      operators_.pack(packed_context_, context_.data(), groups * group_width, rows, groups * group_width,
+                      operators_.precision().input_rounding(weights.wo_a.format));
   float* low = low_.reserve(rows * groups * rank);
   for (int64_t g = 0; g < groups; ++g) {
     const auto part = rows_of(weights.wo_a, g * rank, rank);
-    operators_.linear_packed(part, {packed.data + g * group_width, packed.stride}, rows, low + g * rank, groups * rank,
-                             OutputKind::kWide);
+    operators_.linear_packed(part, {packed.data + g * group_width, packed.stride}, rows, low + g * rank,
+                             groups * rank, OutputKind::kWide);
   }
   operators_.linear(weights.wo_b, low, rows, y);
 }

@@ -54,7 +54,7 @@ class Attention {
     int64_t group = 0;
   };
   struct SegmentWindow {
-    int64_t base = 0;  ///< position of the first decoded key
+    int64_t base = 0;    ///< position of the first decoded key
     int64_t offset = 0;  ///< its row in window_keys_
   };
 
@@ -70,7 +70,8 @@ class Attention {
   void store_window(int64_t layer, const Pass& pass);
   void attend(int64_t layer, const AttentionWeights& weights, const Pass& pass);
   int64_t window_begin(int64_t layer, const SegmentRows& place, int64_t position) const;
-  void gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_t begin, int64_t end, float* keys) const;
+  void gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_t begin, int64_t end,
+                   float* keys) const;
   int64_t num_keys(int64_t layer, const Pass& pass, int64_t row) const;
   void project_output(const AttentionWeights& weights, const Pass& pass, float* y);
 

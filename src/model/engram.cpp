@@ -33,7 +33,8 @@ void Engram::begin(const Pass& pass, const ModelWeights& weights, Capture* captu
       context.push_back(hash_.compress(token));
     }
     for (size_t slot = 0; slot < table_rows_.size(); ++slot) {
-      hash_.rows(slot, context, static_cast<size_t>(place.start), table_rows_[slot].data() + place.first_row * per_token);
+      hash_.rows(slot, context, static_cast<size_t>(place.start),
+                 table_rows_[slot].data() + place.first_row * per_token);
     }
   }
   const int64_t dim = config_.engram_head_dim;
@@ -45,7 +46,8 @@ void Engram::begin(const Pass& pass, const ModelWeights& weights, Capture* captu
       read_ahead(engram.scales + row * (dim / 32), dim / 32);
     }
     if (capture != nullptr && capture->engram) {
-      int64_t* out = capture->id_array(fmt::format("engram_ids.{}", layer), {capture->num_positions, per_token});
+      int64_t* out =
+          capture->id_array(fmt::format("engram_ids.{}", layer), {capture->num_positions, per_token});
       for (int64_t row = 0; row < pass.num_rows(); ++row) {
         std::copy_n(table_rows_[slot].data() + row * per_token, per_token,
                     out + pass.rows[static_cast<size_t>(row)].position * per_token);
@@ -73,15 +75,16 @@ void Engram::forward(size_t slot, const EngramWeights& weights, const Pass& pass
     }
   });
   // The rows are FP8 values already: every regime takes them as they are.
-  const auto packed = operators_.pack(packed_, embeddings, per_token * dim, rows, per_token * dim, kernels::InputRounding::kNone);
+  const auto packed = operators_.pack(packed_, embeddings, per_token * dim, rows, per_token * dim,
+                                      kernels::InputRounding::kNone);
   const int64_t width = (m + 1) * hidden;
   float* kv = kv_.reserve(rows * width);
   operators_.linear_packed(weights.wkv, packed, rows, kv, width);
   operators_.each_row(rows, width * 4, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* trunk = streams + row * m * hidden;
-      kernels.engram_mix(kv + row * width, kv + row * width + m * hidden, weights.q_weight.data, weights.k_weight.data, m,
-                         hidden, static_cast<float>(config_.rms_norm_eps), trunk);
+      kernels.engram_mix(kv + row * width, kv + row * width + m * hidden, weights.q_weight.data,
+                         weights.k_weight.data, m, hidden, static_cast<float>(config_.rms_norm_eps), trunk);
       operators_.border(trunk, m * hidden);
     }
   });

@@ -19,8 +19,9 @@ class Engram {
   Engram(const checkpoint::TextConfig& config, EngramHash hash, Operators& operators)
       : config_(config), hash_(std::move(hash)), operators_(operators) {}
 
-  /// Appends the pass's tokens to the states' contexts, computes the table rows of all Engram layers, and asks
-  /// the kernel to read those that are not in memory, so that the disk works while earlier layers compute.
+  /// Appends the pass's tokens to the states' contexts, computes the table rows of all Engram layers, and
+  /// asks the kernel to read those that are not in memory, so that the disk works while earlier layers
+  /// compute.
   void begin(const Pass& pass, const ModelWeights& weights, Capture* capture);
 
   /// streams [rows, m, H] += gated table values of engram layer number `slot`.

@@ -70,8 +70,9 @@ void hyper_connection_mixes(Operators& operators, const HyperConnectionWeights& 
   // The Sinkhorn iterations weigh about as much as a few thousand products.
   operators.each_row(rows, width + 8192, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const double mean = static_cast<double>(operators.kernels().sum_of_squares(streams + t * width, width)) /
-                          static_cast<double>(width);
+      const double mean =
+          static_cast<double>(operators.kernels().sum_of_squares(streams + t * width, width)) /
+          static_cast<double>(width);
       const double factor = 1.0 / std::sqrt(mean + config.rms_norm_eps);
       const auto value = [&](int64_t i, int64_t part) {
         return static_cast<double>(raw[t * count + i]) * factor * static_cast<double>(weights.scale[part]) +

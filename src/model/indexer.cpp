@@ -36,11 +36,12 @@ const float* Indexer::query(int64_t row) const {
 }
 
 int64_t Indexer::visible_groups(int64_t layer, const Pass& pass, int64_t row) const {
-  return (pass.rows[static_cast<size_t>(row)].position + 1) / config_.compress_ratios[static_cast<size_t>(layer)];
+  return (pass.rows[static_cast<size_t>(row)].position + 1) /
+         config_.compress_ratios[static_cast<size_t>(layer)];
 }
 
-void Indexer::project(const IndexerWeights& weights, const Pass& pass, const Rotations& rotations, PackedRows x,
-                      PackedRows q_low) {
+void Indexer::project(const IndexerWeights& weights, const Pass& pass, const Rotations& rotations,
+                      PackedRows x, PackedRows q_low) {
   const int64_t rows = pass.num_rows();
   const int64_t heads = config_.index_n_heads;
   const int64_t dim = config_.index_head_dim;
@@ -61,8 +62,8 @@ void Indexer::project(const IndexerWeights& weights, const Pass& pass, const Rot
   operators_.linear_packed(weights.weights_proj, x, rows, head_weights_.reserve(rows * heads), heads);
 }
 
-void Indexer::select(int64_t layer, const IndexerWeights& weights, const Pass& pass, const Rotations& rotations,
-                     PackedRows x, PackedRows q_low, Capture* capture) {
+void Indexer::select(int64_t layer, const IndexerWeights& weights, const Pass& pass,
+                     const Rotations& rotations, PackedRows x, PackedRows q_low, Capture* capture) {
   project(weights, pass, rotations, x, q_low);
   selected_.assign(pass.num_rows());
   if (config_.candidate_source_layer_id == layer) {
@@ -81,12 +82,13 @@ void Indexer::select_segment(int64_t layer, const Pass& pass, const SegmentRows&
   const int64_t end = place.first_row + place.num_rows;
   for (int64_t row = place.first_row; row < end;) {
     const int64_t visible = visible_groups(layer, pass, row);
-    const int64_t blocks = restricted ? (visible + config_.candidate_block_size - 1) / config_.candidate_block_size : 0;
+    const int64_t blocks =
+        restricted ? (visible + config_.candidate_block_size - 1) / config_.candidate_block_size : 0;
     if (restricted && static_cast<int64_t>(candidates_[row].size()) < blocks) {
       std::vector<int32_t> groups;
       list_candidate_groups(row, visible, groups);
       score_listed(layer, pass, row, groups);
-      choose(layer, pass, row, {{scores_.data(), groups.size()}, &groups});
+      choose(layer, row, {{scores_.data(), groups.size()}, &groups});
       ++row;
       continue;
     }
@@ -97,7 +99,8 @@ void Indexer::select_segment(int64_t layer, const Pass& pass, const SegmentRows&
       return !restricted || static_cast<int64_t>(candidates_[candidate_row].size()) >=
                                 (seen + config_.candidate_block_size - 1) / config_.candidate_block_size;
     };
-    while (last < end && (last - row + 1) * visible_groups(layer, pass, last) <= kMaxScores && scores_everything(last)) {
+    while (last < end && (last - row + 1) * visible_groups(layer, pass, last) <= kMaxScores &&
+           scores_everything(last)) {
       ++last;
     }
     const int64_t groups = visible_groups(layer, pass, last - 1);
@@ -105,56 +108,26 @@ void Indexer::select_segment(int64_t layer, const Pass& pass, const SegmentRows&
     operators_.each_row(last - row, groups * 4, [&](int64_t first, int64_t stop) {
       for (int64_t i = first; i < stop; ++i) {
         const auto seen = static_cast<size_t>(visible_groups(layer, pass, row + i));
-        choose(layer, pass, row + i, {{scores_.data() + i * groups, seen}, nullptr});
+        choose(layer, row + i, {{scores_.data() + i * groups, seen}, nullptr});
       }
     });
     row = last;
   }
 }
 
-/// scores_[i][g] for rows row .. row + rows - 1 and groups 0 .. groups - 1 (those that a row sees).
-void Indexer::score_all(int64_t layer, const Pass& pass, int64_t row, int64_t rows, int64_t groups) {
-  const int64_t dim = config_.index_head_dim;
-  const int64_t heads = config_.index_n_heads;
-  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim) * static_cast<double>(heads)));
-  const auto& keys = pass.state(pass.rows[static_cast<size_t>(row)])
-                         .sources()[static_cast<size_t>(cache_map_.index_slot[static_cast<size_t>(layer)])]
-                         .index_keys;
-  float* scores = scores_.reserve(std::max<int64_t>(rows * groups, 1));
-  const auto& kernels = operators_.kernels();
-  operators_.pool().parallel_for((groups + kBlock - 1) / kBlock, [&](int64_t block) {
-    float* decoded = scratch().keys.reserve(kTile * dim);
-    float* tile = scratch().keys_t.reserve(kTile * dim);
-    const int64_t stop = std::min((block + 1) * kBlock, groups);
-    for (int64_t first = block * kBlock; first < stop; first += kTile) {
-      const int64_t count = std::min(kTile, stop - first);
-      for (int64_t i = 0; i < count; ++i) {
-        kernels.decode_row(cache_map_.index_format, reinterpret_cast<const uint8_t*>(keys.row(first + i)), dim,
-                           decoded + i * dim);
-      }
-      kernels.transpose_keys(decoded, count, dim, tile);
-      for (int64_t i = 0; i < rows; ++i) {
-        const int64_t seen = std::min(count, visible_groups(layer, pass, row + i) - first);
-        if (seen > 0) {
-          float* out = scores + i * groups + first;
-          kernels.index_scores(query(row + i), head_weights(row + i), heads, dim, tile, seen, scale, out);
-          operators_.border(out, seen);
-        }
-      }
-    }
-  });
+float Indexer::score_scale() const {
+  return static_cast<float>(1.0 /
+                            std::sqrt(static_cast<double>(config_.index_head_dim * config_.index_n_heads)));
 }
 
-/// scores_[i] of groups[i] for one row.
-void Indexer::score_listed(int64_t layer, const Pass& pass, int64_t row, const std::vector<int32_t>& groups) {
+/// Calls body(first, count, tile) for each tile of up to 16 of the keys group_of(0) .. group_of(total - 1),
+/// decoded and laid out for the score kernel; blocks of tiles run side by side.
+template <class GroupOf, class Body>
+void Indexer::each_key_tile(int64_t layer, const Pass& pass, int64_t row, int64_t total, GroupOf&& group_of,
+                            Body&& body) {
   const int64_t dim = config_.index_head_dim;
-  const int64_t heads = config_.index_n_heads;
-  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim) * static_cast<double>(heads)));
-  const auto& keys = pass.state(pass.rows[static_cast<size_t>(row)])
-                         .sources()[static_cast<size_t>(cache_map_.index_slot[static_cast<size_t>(layer)])]
-                         .index_keys;
-  const auto total = static_cast<int64_t>(groups.size());
-  float* scores = scores_.reserve(std::max<int64_t>(total, 1));
+  const auto slot = static_cast<size_t>(cache_map_.index_slot[static_cast<size_t>(layer)]);
+  const auto& keys = pass.state(pass.rows[static_cast<size_t>(row)]).sources()[slot].index_keys;
   const auto& kernels = operators_.kernels();
   operators_.pool().parallel_for((total + kBlock - 1) / kBlock, [&](int64_t block) {
     float* decoded = scratch().keys.reserve(kTile * dim);
@@ -164,14 +137,43 @@ void Indexer::score_listed(int64_t layer, const Pass& pass, int64_t row, const s
       const int64_t count = std::min(kTile, stop - first);
       for (int64_t i = 0; i < count; ++i) {
         kernels.decode_row(cache_map_.index_format,
-                           reinterpret_cast<const uint8_t*>(keys.row(groups[static_cast<size_t>(first + i)])), dim,
+                           reinterpret_cast<const uint8_t*>(keys.row(group_of(first + i))), dim,
                            decoded + i * dim);
       }
       kernels.transpose_keys(decoded, count, dim, tile);
-      kernels.index_scores(query(row), head_weights(row), heads, dim, tile, count, scale, scores + first);
-      operators_.border(scores + first, count);
+      body(first, count, tile);
     }
   });
+}
+
+/// scores_[i][g] for rows row .. row + rows - 1 and groups 0 .. groups - 1 (those that a row sees).
+void Indexer::score_all(int64_t layer, const Pass& pass, int64_t row, int64_t rows, int64_t groups) {
+  float* scores = scores_.reserve(std::max<int64_t>(rows * groups, 1));
+  const auto same = [](int64_t i) { return i; };
+  each_key_tile(layer, pass, row, groups, same, [&](int64_t first, int64_t count, const float* tile) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t seen = std::min(count, visible_groups(layer, pass, row + i) - first);
+      if (seen > 0) {
+        score_tile(row + i, tile, seen, scores + i * groups + first);
+      }
+    }
+  });
+}
+
+/// scores_[i] of groups[i] for one row.
+void Indexer::score_listed(int64_t layer, const Pass& pass, int64_t row, const std::vector<int32_t>& groups) {
+  const auto total = static_cast<int64_t>(groups.size());
+  float* scores = scores_.reserve(std::max<int64_t>(total, 1));
+  const auto listed = [&](int64_t i) { return int64_t{groups[static_cast<size_t>(i)]}; };
+  each_key_tile(layer, pass, row, total, listed, [&](int64_t first, int64_t count, const float* tile) {
+    score_tile(row, tile, count, scores + first);
+  });
+}
+
+void Indexer::score_tile(int64_t row, const float* tile, int64_t count, float* scores) const {
+  operators_.kernels().index_scores(query(row), head_weights(row), config_.index_n_heads,
+                                    config_.index_head_dim, tile, count, score_scale(), scores);
+  operators_.border(scores, count);
 }
 
 void Indexer::list_candidate_groups(int64_t row, int64_t visible, std::vector<int32_t>& groups) const {
@@ -183,7 +185,7 @@ void Indexer::list_candidate_groups(int64_t row, int64_t visible, std::vector<in
   }
 }
 
-void Indexer::choose(int64_t layer, const Pass& /*pass*/, int64_t row, const ScoredRow& scored) {
+void Indexer::choose(int64_t layer, int64_t row, const ScoredRow& scored) {
   if (config_.candidate_source_layer_id == layer) {
     choose_candidates(row, scored.scores);
   }

@@ -52,7 +52,12 @@ class Indexer {
   void select_segment(int64_t layer, const Pass& pass, const SegmentRows& place);
   void score_all(int64_t layer, const Pass& pass, int64_t row, int64_t rows, int64_t groups);
   void score_listed(int64_t layer, const Pass& pass, int64_t row, const std::vector<int32_t>& groups);
-  void choose(int64_t layer, const Pass& pass, int64_t row, const ScoredRow& scored);
+  void score_tile(int64_t row, const float* tile, int64_t count, float* scores) const;
+  float score_scale() const;
+  template <class GroupOf, class Body>
+  void each_key_tile(int64_t layer, const Pass& pass, int64_t row, int64_t total, GroupOf&& group_of,
+                     Body&& body);
+  void choose(int64_t layer, int64_t row, const ScoredRow& scored);
   void choose_candidates(int64_t row, std::span<const float> scores);
   void list_candidate_groups(int64_t row, int64_t visible, std::vector<int32_t>& groups) const;
   int64_t visible_groups(int64_t layer, const Pass& pass, int64_t row) const;

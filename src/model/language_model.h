@@ -28,7 +28,8 @@ class LanguageModel {
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_positions() const = 0;  ///< positions are in [0, max_positions)
 
-  /// A state of length 0 for a request whose prompt has `prompt_length` tokens (bounded replay depends on it).
+  /// A state of length 0 for a request whose prompt has `prompt_length` tokens (bounded replay depends on
+  /// it).
   virtual std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const = 0;
 
   /// Runs all segments in one pass over the weights. Segments must have distinct states. The result for a

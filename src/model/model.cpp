@@ -45,9 +45,11 @@ cache::StateLayout make_state_layout(const TextConfig& config, const CacheMap& m
     const int64_t ratio = config.compress_ratios[static_cast<size_t>(layer)];
     layout.sources.push_back({
         .ratio = ratio,
-        .entry_bytes = owns_entries ? static_cast<size_t>(kernels::row_bytes(map.entry_format, config.head_dim)) : 0,
+        .entry_bytes =
+            owns_entries ? static_cast<size_t>(kernels::row_bytes(map.entry_format, config.head_dim)) : 0,
         .index_key_bytes = static_cast<size_t>(kernels::row_bytes(map.index_format, config.index_head_dim)),
-        .tail_bytes = owns_entries && ratio > 1 ? static_cast<size_t>(2 * config.head_dim) * sizeof(float) : 0,
+        .tail_bytes =
+            owns_entries && ratio > 1 ? static_cast<size_t>(2 * config.head_dim) * sizeof(float) : 0,
     });
   }
   return layout;
@@ -59,21 +61,24 @@ Result<void> check_supported(const TextConfig& config, const ModelOptions& optio
   }
   for (const int64_t layer : config.kv_source_layer_ids) {
     if (layer > config.first_consumer_layer) {
-      return fail(ErrorCode::kUnsupported,
-                  "text_config.kv_source_layer_ids: {} lies behind the first layer with ratio 1 ({}); no released "
-                  "model has that",
-                  layer, config.first_consumer_layer);
+      return fail(
+          ErrorCode::kUnsupported,
+          "text_config.kv_source_layer_ids: {} lies behind the first layer with ratio 1 ({}); no released "
+          "model has that",
+          layer, config.first_consumer_layer);
     }
   }
   if (options.replay != ReplayMode::kOff) {
     const int64_t least = config.sliding_window + options.max_rollback;
     if (options.replay_keep < least) {
-      return fail(ErrorCode::kInvalidArgument, "replay-keep: {}, expected at least {} (sliding window {} + rollback {})",
+      return fail(ErrorCode::kInvalidArgument,
+                  "replay-keep: {}, expected at least {} (sliding window {} + rollback {})",
                   options.replay_keep, least, config.sliding_window, options.max_rollback);
     }
     for (const int64_t layer : config.engram_layer_ids) {
       if (layer >= config.first_consumer_layer) {
-        return fail(ErrorCode::kUnsupported, "replay: Engram layer {} lies in the decoder half; use replay off", layer);
+        return fail(ErrorCode::kUnsupported,
+                    "replay: Engram layer {} lies in the decoder half; use replay off", layer);
       }
     }
   }
@@ -82,8 +87,8 @@ Result<void> check_supported(const TextConfig& config, const ModelOptions& optio
 
 class BackboneModel final : public Model {
  public:
-  BackboneModel(std::shared_ptr<const checkpoint::Checkpoint> source, ModelWeights weights, std::optional<EngramHash> hash,
-                ThreadPool& pool, const ModelOptions& options)
+  BackboneModel(std::shared_ptr<const checkpoint::Checkpoint> source, ModelWeights weights,
+                std::optional<EngramHash> hash, ThreadPool& pool, const ModelOptions& options)
       : source_(std::move(source)),
         config_(source_->config()),
         options_(options),
@@ -184,8 +189,8 @@ void BackboneModel::embed() {
     for (int64_t row = begin; row < end; ++row) {
       const auto& at = pass_.rows[static_cast<size_t>(row)];
       const auto& place = pass_.places[static_cast<size_t>(at.segment)];
-      const int64_t token =
-          pass_.segments[static_cast<size_t>(at.segment)].token_ids[static_cast<size_t>(at.position - place.start)];
+      const int64_t token = pass_.segments[static_cast<size_t>(at.segment)]
+                                .token_ids[static_cast<size_t>(at.position - place.start)];
       float* trunk = streams + row * trunk_width();
       operators_.kernels().decode_bf16(weights_.embedding.data + token * hidden() * 2, hidden(), trunk);
       for (int64_t j = 1; j < m; ++j) {
@@ -205,8 +210,8 @@ void BackboneModel::collapse_and_norm(const Mixes& mixes, const Bf16Vector& weig
   float* x = x_.reserve(rows * hidden());
   operators_.each_row(rows, trunk_width(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      operators_.kernels().hc_collapse(streams_.data() + row * trunk_width(), mixes.pre.data() + row * m, m, hidden(),
-                                       x + row * hidden());
+      operators_.kernels().hc_collapse(streams_.data() + row * trunk_width(), mixes.pre.data() + row * m, m,
+                                       hidden(), x + row * hidden());
       operators_.border(x + row * hidden(), hidden());
     }
   });
@@ -243,12 +248,14 @@ void BackboneModel::run_layer(int64_t layer) {
   if (rows == 0) {
     return;
   }
-  hyper_connection_mixes(operators_, weights.hc_attn, config_.text, streams_.data(), rows, raw_mixes_, attention_mixes_);
+  hyper_connection_mixes(operators_, weights.hc_attn, config_.text, streams_.data(), rows, raw_mixes_,
+                         attention_mixes_);
   float* y = y_.reserve(rows * hidden());
   attention_.forward(layer, weights.attention, pass_, x_.data(), y, capture_);
   expand(attention_mixes_);
 
-  hyper_connection_mixes(operators_, weights.hc_ffn, config_.text, streams_.data(), rows, raw_mixes_, ffn_mixes_);
+  hyper_connection_mixes(operators_, weights.hc_ffn, config_.text, streams_.data(), rows, raw_mixes_,
+                         ffn_mixes_);
   collapse_and_norm(attention_mixes_, weights.ffn_norm);
   moe_.forward(weights.moe, x_.data(), rows, config_.text.num_experts_per_tok, y);
   expand(ffn_mixes_);
@@ -271,7 +278,8 @@ void BackboneModel::drop_replayed_rows() {
   pass_.keep_last(kept, [&](int64_t from, int64_t to) {
     std::memmove(streams_.data() + to * trunk_width(), streams_.data() + from * trunk_width(),
                  static_cast<size_t>(trunk_width()) * sizeof(float));
-    std::memmove(x_.data() + to * hidden(), x_.data() + from * hidden(), static_cast<size_t>(hidden()) * sizeof(float));
+    std::memmove(x_.data() + to * hidden(), x_.data() + from * hidden(),
+                 static_cast<size_t>(hidden()) * sizeof(float));
   });
   attention_.set_rows(pass_);
 }
@@ -297,7 +305,8 @@ void BackboneModel::write_logits() {
   }
   collapse_and_norm(ffn_mixes_, weights_.norm);
   if (pass_.segments.size() == 1) {
-    operators_.linear(weights_.head, x_.data(), pass_.num_rows(), pass_.segments[0].logits.data(), OutputKind::kWide);
+    operators_.linear(weights_.head, x_.data(), pass_.num_rows(), pass_.segments[0].logits.data(),
+                      OutputKind::kWide);
     return;
   }
   float* all = y_.reserve(pass_.num_rows() * vocab_size());
@@ -367,7 +376,8 @@ Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const checkpoint::Che
     }
     HADAL_TRY(hash, EngramHash::create(config, map));
   }
-  return std::make_unique<BackboneModel>(std::move(checkpoint), std::move(weights), std::move(hash), pool, options);
+  return std::make_unique<BackboneModel>(std::move(checkpoint), std::move(weights), std::move(hash), pool,
+                                         options);
 }
 
 }  // namespace hadal::model

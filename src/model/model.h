@@ -28,7 +28,7 @@ struct ModelOptions {
   ReplayMode replay = ReplayMode::kOff;
   int64_t replay_keep = 140;  ///< at least sliding_window + max_rollback unless replay is off
   kernels::Isa isa = kernels::detect_isa();
-  int64_t max_rollback = 6;   ///< tokens that a state can take back
+  int64_t max_rollback = 6;  ///< tokens that a state can take back
 };
 
 /// One loaded model. forward() may be called from one thread at a time; states are independent.

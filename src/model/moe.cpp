@@ -55,8 +55,8 @@ void Moe::route(const MoeWeights& weights, const float* x, int64_t rows, int64_t
         total += static_cast<double>(scores[chosen[i]]);
       }
       for (int64_t i = 0; i < top_k; ++i) {
-        routing_.weights[row * top_k + i] =
-            static_cast<float>(static_cast<double>(scores[chosen[i]]) / total * config_.routed_scaling_factor);
+        routing_.weights[row * top_k + i] = static_cast<float>(static_cast<double>(scores[chosen[i]]) /
+                                                               total * config_.routed_scaling_factor);
       }
     }
   });
@@ -121,12 +121,15 @@ void Moe::cut_tasks(RowsOf&& rows_of_job) {
 
 void Moe::gate_and_up(const float* x, int64_t rows) {
   const int64_t hidden = config_.hidden_size;
-  const auto rounding_of = [&](const Job& job) { return operators_.precision().input_rounding(job.weights->w1.format); };
+  const auto rounding_of = [&](const Job& job) {
+    return operators_.precision().input_rounding(job.weights->w1.format);
+  };
   // All experts of a layer have one format; the shared expert another. Both see the same rounded input unless
   // their roundings differ.
   const auto packed = operators_.pack(packed_routed_, x, hidden, rows, hidden, rounding_of(jobs_.front()));
   const bool same = rounding_of(jobs_.front()) == rounding_of(jobs_.back());
-  const auto packed_last = same ? packed : operators_.pack(packed_shared_, x, hidden, rows, hidden, rounding_of(jobs_.back()));
+  const auto packed_last =
+      same ? packed : operators_.pack(packed_shared_, x, hidden, rows, hidden, rounding_of(jobs_.back()));
   const auto num_slots = static_cast<int64_t>(slot_rows_.size());
   const int64_t act_values = jobs_.back().act_offset + jobs_.back().num_slots * jobs_.back().inner;
   float* gathered = gathered_.reserve(num_slots * hidden);
@@ -149,8 +152,10 @@ void Moe::gate_and_up(const float* x, int64_t rows) {
     const Task& task = tasks_[static_cast<size_t>(t)];
     const Job& job = jobs_[static_cast<size_t>(task.job)];
     const float* input = gathered + job.first_slot * hidden;
-    kernels.linear(job.weights->w1, task.begin, task.end, input, hidden, job.num_slots, gate + job.act_offset, job.inner);
-    kernels.linear(job.weights->w3, task.begin, task.end, input, hidden, job.num_slots, up + job.act_offset, job.inner);
+    kernels.linear(job.weights->w1, task.begin, task.end, input, hidden, job.num_slots, gate + job.act_offset,
+                   job.inner);
+    kernels.linear(job.weights->w3, task.begin, task.end, input, hidden, job.num_slots, up + job.act_offset,
+                   job.inner);
     const int64_t width = task.end - task.begin;
     for (int64_t slot = 0; slot < job.num_slots; ++slot) {
       const int64_t at = job.act_offset + slot * job.inner + task.begin;
@@ -170,7 +175,8 @@ void Moe::down() {
     const auto rounding = operators_.precision().input_rounding(job.weights->w2.format);
     operators_.each_row(job.num_slots, job.inner, [&](int64_t begin, int64_t end) {
       const int64_t at = job.act_offset + begin * job.inner;
-      operators_.kernels().pack_input(act_.data() + at, job.inner, end - begin, job.inner, rounding, packed + at);
+      operators_.kernels().pack_input(act_.data() + at, job.inner, end - begin, job.inner, rounding,
+                                      packed + at);
     });
   }
   float* outputs = outputs_.reserve(static_cast<int64_t>(slot_rows_.size()) * hidden);
@@ -179,8 +185,8 @@ void Moe::down() {
     const Task& task = tasks_[static_cast<size_t>(t)];
     const Job& job = jobs_[static_cast<size_t>(task.job)];
     float* out = outputs + job.first_slot * hidden;
-    operators_.kernels().linear(job.weights->w2, task.begin, task.end, packed + job.act_offset, job.inner, job.num_slots,
-                                out, hidden);
+    operators_.kernels().linear(job.weights->w2, task.begin, task.end, packed + job.act_offset, job.inner,
+                                job.num_slots, out, hidden);
     for (int64_t slot = 0; slot < job.num_slots; ++slot) {
       operators_.border(out + slot * hidden + task.begin, task.end - task.begin);
     }

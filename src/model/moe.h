@@ -33,8 +33,8 @@ class Moe {
     const ExpertWeights* weights = nullptr;
     int64_t first_slot = 0;
     int64_t num_slots = 0;
-    int64_t inner = 0;         ///< width of gate, up and act
-    int64_t act_offset = 0;    ///< where its act rows start
+    int64_t inner = 0;       ///< width of gate, up and act
+    int64_t act_offset = 0;  ///< where its act rows start
   };
   /// A range of weight rows of one job.
   struct Task {
@@ -56,7 +56,7 @@ class Moe {
   Routing routing_;
   std::vector<Job> jobs_;
   std::vector<Task> tasks_;
-  std::vector<int32_t> slot_rows_;     ///< batch row of each slot
+  std::vector<int32_t> slot_rows_;  ///< batch row of each slot
   std::vector<float> slot_weights_;
   std::vector<int64_t> slots_of_row_;  ///< [rows, top_k (+ shared)], in the order of addition
   Buffer<float> logits_, packed_routed_, packed_shared_, gathered_, gate_, up_, act_, packed_act_, outputs_;

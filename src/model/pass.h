@@ -18,10 +18,10 @@ struct Row {
 /// A segment's place in the batch. Its rows are consecutive and end with its last token; under compact
 /// replay the decoder half keeps only a suffix of them.
 struct SegmentRows {
-  int64_t start = 0;       ///< position of the segment's first token
-  int64_t end = 0;         ///< one past its last token
-  int64_t replay_from = 0; ///< decoder-half windows begin here
-  int64_t first_row = 0;   ///< index of its first row in the batch
+  int64_t start = 0;        ///< position of the segment's first token
+  int64_t end = 0;          ///< one past its last token
+  int64_t replay_from = 0;  ///< decoder-half windows begin here
+  int64_t first_row = 0;    ///< index of its first row in the batch
   int64_t num_rows = 0;
 
   int64_t first_position() const { return end - num_rows; }
@@ -33,10 +33,12 @@ struct Pass {
   std::vector<Row> rows;
 
   int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }
-  cache::SequenceState& state(const Row& row) const { return *segments[static_cast<size_t>(row.segment)].state; }
+  cache::SequenceState& state(const Row& row) const {
+    return *segments[static_cast<size_t>(row.segment)].state;
+  }
 
-  /// Keeps the last `kept[s]` rows of each segment; calls move_row(from, to) for each kept row, ascending, with
-  /// to <= from.
+  /// Keeps the last `kept[s]` rows of each segment; calls move_row(from, to) for each kept row, ascending,
+  /// with to <= from.
   template <class MoveRow>
   void keep_last(std::span<const int64_t> kept, MoveRow&& move_row) {
     int64_t to = 0;

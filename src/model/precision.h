@@ -30,7 +30,8 @@ inline Result<PrecisionMode> parse_precision(std::string_view name) {
   if (name == "qat") {
     return PrecisionMode::kQat;
   }
-  return fail(ErrorCode::kInvalidArgument, "precision '{}' is unknown; expected default, f32, f32_kvq or qat", name);
+  return fail(ErrorCode::kInvalidArgument, "precision '{}' is unknown; expected default, f32, f32_kvq or qat",
+              name);
 }
 
 struct Precision {

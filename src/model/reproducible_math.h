@@ -4,8 +4,8 @@
 
 namespace hadal::model {
 
-double reproducible_exp(double x);  ///< for |x| < 700
-double reproducible_log(double x);  ///< for normal x > 0
+double reproducible_exp(double x);                                 ///< for |x| < 700
+double reproducible_log(double x);                                 ///< for normal x > 0
 void reproducible_sincos(double x, double* sine, double* cosine);  ///< for |x| < 2^21
 
 inline double reproducible_sigmoid(double x) {

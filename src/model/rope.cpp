@@ -24,7 +24,8 @@ std::vector<float> plain_inverse_frequencies(int64_t dim, double theta) {
   return inverse;
 }
 
-std::vector<float> yarn_inverse_frequencies(int64_t dim, double theta, const checkpoint::RopeScaling& scaling) {
+std::vector<float> yarn_inverse_frequencies(int64_t dim, double theta,
+                                            const checkpoint::RopeScaling& scaling) {
   constexpr double kTwoPi = 6.283185307179586476925286766559;
   const auto correction = [&](double rotations) {
     return static_cast<double>(dim) *
@@ -37,7 +38,8 @@ std::vector<float> yarn_inverse_frequencies(int64_t dim, double theta, const che
   const auto factor = static_cast<float>(scaling.factor);
   std::vector<float> inverse;
   for (int64_t i = 0; i < dim / 2; ++i) {
-    const float ramp = std::clamp((static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(width), 0.0F, 1.0F);
+    const float ramp =
+        std::clamp((static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(width), 0.0F, 1.0F);
     const float keep = 1.0F - ramp;
     const float power = frequency_power(i, dim, theta);
     inverse.push_back(1.0F / (factor * power) * (1.0F - keep) + 1.0F / power * keep);

@@ -27,7 +27,8 @@ void make_keys(std::span<const float> scores, std::vector<uint64_t>& keys) {
 
 }  // namespace
 
-void select_top(std::span<const float> scores, int64_t k, std::vector<uint64_t>& scratch, std::vector<int32_t>& out) {
+void select_top(std::span<const float> scores, int64_t k, std::vector<uint64_t>& scratch,
+                std::vector<int32_t>& out) {
   const auto count = static_cast<size_t>(k);
   if (scores.size() <= count) {
     for (size_t i = 0; i < scores.size(); ++i) {

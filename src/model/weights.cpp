@@ -10,7 +10,9 @@ using checkpoint::DType;
 using kernels::Weight;
 using kernels::WeightFormat;
 
-const uint8_t* bytes_of(const checkpoint::TensorView& view) { return reinterpret_cast<const uint8_t*>(view.data); }
+const uint8_t* bytes_of(const checkpoint::TensorView& view) {
+  return reinterpret_cast<const uint8_t*>(view.data);
+}
 
 /// Looks tensors up below a name prefix and checks them against what the kernels rely on.
 class Binder {
@@ -40,14 +42,15 @@ class Binder {
                     checkpoint::dtype_name(view.dtype));
     }
     if (view.shape != std::vector<int64_t>{rows, stored_cols}) {
-      return fail(ErrorCode::kCorrupt, "tensor {}: shape [{}], expected [{}, {}]", name, fmt::join(view.shape, ", "), rows,
-                  stored_cols);
+      return fail(ErrorCode::kCorrupt, "tensor {}: shape [{}], expected [{}, {}]", name,
+                  fmt::join(view.shape, ", "), rows, stored_cols);
     }
     if (cols % 32 != 0) {
       return fail(ErrorCode::kUnsupported, "tensor {}: {} columns, expected a multiple of 32", name, cols);
     }
     if (weight.format == WeightFormat::kFp8 || weight.format == WeightFormat::kFp4) {
-      HADAL_TRY(weight.scales, scales(name, weight.format == WeightFormat::kFp8 ? (rows + 31) / 32 : rows, cols / 32));
+      HADAL_TRY(weight.scales,
+                scales(name, weight.format == WeightFormat::kFp8 ? (rows + 31) / 32 : rows, cols / 32));
     }
     return weight;
   }
@@ -105,7 +108,8 @@ Result<HyperConnectionWeights> bind_hyper_connection(const Binder& binder, const
   return weights;
 }
 
-Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer, const checkpoint::TextConfig& config) {
+Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer,
+                                        const checkpoint::TextConfig& config) {
   const std::string prefix = fmt::format("layers.{}.attn.", layer);
   const int64_t heads_dim = config.num_attention_heads * config.head_dim;
   const int64_t low = config.o_groups * config.o_lora_rank;
@@ -120,7 +124,8 @@ Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer, con
   HADAL_TRY(weights.wo_b, binder.matrix(prefix + "wo_b.weight", config.hidden_size, low));
   if (contains(config.kv_source_layer_ids, layer)) {
     CompressorWeights compressor;
-    HADAL_TRY(compressor.wkv, binder.matrix(prefix + "compressor.wkv.weight", config.head_dim, config.hidden_size));
+    HADAL_TRY(compressor.wkv,
+              binder.matrix(prefix + "compressor.wkv.weight", config.head_dim, config.hidden_size));
     if (config.compress_ratios[static_cast<size_t>(layer)] > 1) {
       HADAL_TRY(compressor.wgate,
                 binder.matrix(prefix + "compressor.wgate.weight", config.head_dim, config.hidden_size));
@@ -130,10 +135,10 @@ Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer, con
   }
   if (contains(config.index_source_layer_ids, layer)) {
     IndexerWeights indexer;
-    HADAL_TRY(indexer.wq_b, binder.matrix(prefix + "indexer.wq_b.weight", config.index_n_heads * config.index_head_dim,
-                                          config.q_lora_rank));
-    HADAL_TRY(indexer.weights_proj,
-              binder.matrix(prefix + "indexer.weights_proj.weight", config.index_n_heads, config.hidden_size));
+    HADAL_TRY(indexer.wq_b, binder.matrix(prefix + "indexer.wq_b.weight",
+                                          config.index_n_heads * config.index_head_dim, config.q_lora_rank));
+    HADAL_TRY(indexer.weights_proj, binder.matrix(prefix + "indexer.weights_proj.weight",
+                                                  config.index_n_heads, config.hidden_size));
     weights.indexer = std::move(indexer);
   }
   if (contains(config.index_k_source_layer_ids, layer)) {
@@ -145,25 +150,30 @@ Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer, con
   return weights;
 }
 
-Result<EngramWeights> bind_engram(const Binder& binder, int64_t layer, int64_t rows, const checkpoint::TextConfig& config) {
+Result<EngramWeights> bind_engram(const Binder& binder, int64_t layer, int64_t rows,
+                                  const checkpoint::TextConfig& config) {
   const std::string prefix = fmt::format("layers.{}.engram.", layer);
-  const int64_t row_values = (config.engram_max_ngram_size - 1) * config.engram_n_heads * config.engram_head_dim;
+  const int64_t row_values =
+      (config.engram_max_ngram_size - 1) * config.engram_n_heads * config.engram_head_dim;
   EngramWeights weights;
   HADAL_TRY(const auto table, binder.raw(prefix + "embed.weight"));
   if (table.dtype != DType::kF8E4M3 || table.shape != std::vector<int64_t>{rows, config.engram_head_dim}) {
     return fail(ErrorCode::kCorrupt, "tensor {}embed.weight: {} [{}], expected F8_E4M3 [{}, {}]", prefix,
-                checkpoint::dtype_name(table.dtype), fmt::join(table.shape, ", "), rows, config.engram_head_dim);
+                checkpoint::dtype_name(table.dtype), fmt::join(table.shape, ", "), rows,
+                config.engram_head_dim);
   }
   weights.table = bytes_of(table);
   weights.rows = rows;
   HADAL_TRY(weights.scales, binder.scales(prefix + "embed.weight", rows, config.engram_head_dim / 32));
-  HADAL_TRY(weights.wkv, binder.matrix(prefix + "wkv.weight", (config.hc_mult + 1) * config.hidden_size, row_values));
+  HADAL_TRY(weights.wkv,
+            binder.matrix(prefix + "wkv.weight", (config.hc_mult + 1) * config.hidden_size, row_values));
   HADAL_TRY(weights.q_weight, binder.bf16(prefix + "q_weight", config.hc_mult * config.hidden_size));
   HADAL_TRY(weights.k_weight, binder.bf16(prefix + "k_weight", config.hc_mult * config.hidden_size));
   return weights;
 }
 
-Result<ExpertWeights> bind_expert(const Binder& binder, const std::string& prefix, int64_t inner, int64_t hidden) {
+Result<ExpertWeights> bind_expert(const Binder& binder, const std::string& prefix, int64_t inner,
+                                  int64_t hidden) {
   ExpertWeights weights;
   HADAL_TRY(weights.w1, binder.matrix(prefix + "w1.weight", inner, hidden));
   HADAL_TRY(weights.w3, binder.matrix(prefix + "w3.weight", inner, hidden));
@@ -177,13 +187,14 @@ Result<MoeWeights> bind_moe(const Binder& binder, int64_t layer, const checkpoin
   HADAL_TRY(weights.gate, binder.matrix(prefix + "gate.weight", config.n_routed_experts, config.hidden_size));
   HADAL_TRY(weights.bias, binder.floats(prefix + "gate.bias", config.n_routed_experts));
   for (int64_t e = 0; e < config.n_routed_experts; ++e) {
-    HADAL_TRY(auto expert, bind_expert(binder, fmt::format("{}experts.{}.", prefix, e), config.moe_intermediate_size,
-                                       config.hidden_size));
+    HADAL_TRY(auto expert, bind_expert(binder, fmt::format("{}experts.{}.", prefix, e),
+                                       config.moe_intermediate_size, config.hidden_size));
     weights.experts.push_back(expert);
   }
   if (config.n_shared_experts > 0) {
-    HADAL_TRY(weights.shared, bind_expert(binder, prefix + "shared_experts.",
-                                          config.n_shared_experts * config.moe_intermediate_size, config.hidden_size));
+    HADAL_TRY(weights.shared,
+              bind_expert(binder, prefix + "shared_experts.",
+                          config.n_shared_experts * config.moe_intermediate_size, config.hidden_size));
   }
   return weights;
 }
@@ -232,7 +243,8 @@ Result<ModelWeights> bind_weights(const checkpoint::Checkpoint& checkpoint) {
     HADAL_TRY(bound.attention, bind_attention(binder, layer, config));
     const auto slot = std::find(config.engram_layer_ids.begin(), config.engram_layer_ids.end(), layer);
     if (slot != config.engram_layer_ids.end()) {
-      const int64_t rows = config.engram_num_embeddings[static_cast<size_t>(slot - config.engram_layer_ids.begin())];
+      const int64_t rows =
+          config.engram_num_embeddings[static_cast<size_t>(slot - config.engram_layer_ids.begin())];
       HADAL_TRY(bound.engram, bind_engram(binder, layer, rows, config));
     }
     HADAL_TRY(bound.moe, bind_moe(binder, layer, config));

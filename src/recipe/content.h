@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recipe/conversation.h"
+#include "recipe/notices.h"
 
 namespace hadal::recipe {
 
@@ -33,12 +34,21 @@ inline constexpr std::string_view kUnsupportedImageText =
 /// Joins parts by a blank line. V4 has no images: each becomes a notice, whatever it is.
 class ContentBuilder {
  public:
-  ContentBuilder(ModelVersion version, const SpecialTokens& tokens) : version_(version), tokens_(tokens) {}
+  ContentBuilder(ModelVersion version, const SpecialTokens& tokens, Notices& notices)
+      : version_(version), tokens_(tokens), notices_(notices) {}
 
   void text(std::string_view text);
   void image(ImageSource source);
-  /// Stands for an image where the model version has none.
-  void image_notice() { text(kUnsupportedImage); }
+  /// Adds what stands for an image where the model version has none.
+  void image_notice() {
+    text(kUnsupportedImage);
+    notices_.image_replaced();
+  }
+  /// Adds what stands for a document that cannot be read.
+  void document_notice(std::string_view notice) {
+    text(notice);
+    notices_.document_replaced();
+  }
   bool supports_images() const { return version_ != ModelVersion::kV4; }
   bool has_parts() const { return num_parts_ != 0; }
   /// Moves the content into a message.
@@ -48,6 +58,7 @@ class ContentBuilder {
   void separate();
   ModelVersion version_;
   const SpecialTokens& tokens_;
+  Notices& notices_;
   size_t num_parts_ = 0;
   std::string text_;
   std::vector<PlacedImage> images_;

@@ -59,6 +59,9 @@ struct FidelityOptions {
   /// V4.1 without declared tools: results of tools do not count as a new turn, so that the reasoning which led
   /// to the calls after the last user turn stays.
   bool keep_tool_loop_reasoning = false;
+  /// V4.1 without declared tools: a turn to be continued that is the whole conversation keeps its reasoning, too, or
+  /// begins with it if it is empty.
+  bool keep_opening_reasoning = false;
 };
 
 struct Conversation {

@@ -112,6 +112,12 @@ std::vector<Event> GeneratorBase::finish(OutputFinish finish) {
   return take_events();
 }
 
+OutputFaults GeneratorBase::faults() const {
+  OutputFaults faults = parser_.faults();
+  faults.dropped_text_bytes = dropped_text_bytes_;
+  return faults;
+}
+
 void GeneratorBase::take_pieces() {
   for (Piece& piece : parser_.take()) {
     take_piece(piece);
@@ -123,6 +129,11 @@ void GeneratorBase::take_pieces() {
 }
 
 void GeneratorBase::take_piece(Piece& piece) {
+  const bool text = piece.kind == PieceKind::kReasoning || piece.kind == PieceKind::kContent;
+  if (text && num_calls_ > 0 && !keeps_text_behind_calls()) {
+    dropped_text_bytes_ += piece.text.size();
+    return;
+  }
   bool begins = false;
   switch (piece.kind) {
     case PieceKind::kReasoning: {

@@ -26,7 +26,7 @@ class GeneratorBase : public ResponseGenerator {
   std::vector<Event> push_text(std::string_view text, uint64_t num_tokens) override;
   std::vector<Event> finish(OutputFinish finish) override;
   bool finished() const override { return answer_.finish.has_value(); }
-  const OutputFaults& faults() const override { return parser_.faults(); }
+  OutputFaults faults() const override;
 
  protected:
   /// A piece of reasoning, content or arguments; `tokens` are those with log-probabilities that it shows.
@@ -35,6 +35,8 @@ class GeneratorBase : public ResponseGenerator {
     std::vector<OutputTokenInfo> tokens;
   };
 
+  /// Whether text may follow a call. Where the client's next request would be refused for it, it is dropped.
+  virtual bool keeps_text_behind_calls() const = 0;
   virtual void on_start() = 0;
   /// The text has been added to `item`, the last one of the answer. `begins`: it is the item's first.
   virtual void on_reasoning(const AnswerItem& item, const Delta& delta, bool begins) = 0;
@@ -74,6 +76,7 @@ class GeneratorBase : public ResponseGenerator {
   bool fed_text_ = false;
   bool has_reasoning_ = false;
   uint64_t num_calls_ = 0;
+  uint64_t dropped_text_bytes_ = 0;
   uint64_t num_tokens_ = 0;  ///< pushed as ids
   std::deque<std::pair<uint64_t, OutputTokenInfo>> tokens_;  ///< with log-probabilities, not shown yet
   std::vector<Event> events_;

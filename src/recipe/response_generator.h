@@ -80,7 +80,7 @@ class ResponseGenerator {
   /// The whole response object (not streaming); valid after finish() or once finished().
   virtual Json response() const = 0;
   /// What was wrong with the output so far.
-  virtual const OutputFaults& faults() const = 0;
+  virtual OutputFaults faults() const = 0;
 };
 
 }  // namespace hadal::recipe

@@ -176,6 +176,7 @@ void finish_settings(ConvertedRequest& request) {
   const Conversation& conversation = request.conversation;
   PreparedRequest& prepared = request.prepared;
   prepared.thinking = conversation.thinking;
+  prepared.notices = request.notices.take();
   prepared.constraint = make_constraint(request);
   prepared.parsing.parse_tool_calls = conversation.tools_in_force();
   prepared.parsing.starts_in_tool_calls =

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "recipe/conversation.h"
+#include "recipe/notices.h"
 #include "recipe/prepared_request.h"
 
 namespace hadal::recipe {
@@ -26,6 +27,7 @@ struct ConvertedRequest {
   std::optional<JsonValue> constraint_schema;
   /// Set: only these tools may be called, of all that the prompt shows.
   std::optional<std::set<std::string, std::less<>>> callable;
+  Notices notices;
 };
 
 /// The version that a model name stands for. Exact spelling; the error lists all names.
@@ -53,7 +55,7 @@ void set_sampling(InferenceParams& inference, std::optional<float> temperature, 
 /// `Invalid '<name>': empty string. ...` for the first empty one; more than 16 are refused.
 Result<void> check_stop_sequences(std::span<const std::string> sequences, std::string_view name);
 
-/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit.
+/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit, notices.
 void finish_settings(ConvertedRequest& request);
 
 /// The stage that the answer to a turn to be continued starts in.

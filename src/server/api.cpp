@@ -178,7 +178,6 @@ Answer Api::handle(HttpRequest& request) {
 }
 
 Answer Api::answer_post(Route route, HttpRequest& request, std::shared_ptr<const ModelService> served) {
-  const auto arrival = std::chrono::steady_clock::now();
   const RequestPolicy& policy = options_.policy;
   const auto converse = [&](Protocol protocol) -> Answer {
     auto conversation = read_conversation_request(protocol, request.body, *served, policy);
@@ -186,7 +185,8 @@ Answer Api::answer_post(Route route, HttpRequest& request, std::shared_ptr<const
       return std::move(conversation.error());
     }
     conversation->request.label = request.id;
-    return answer_conversation(std::move(served), metrics_, policy, std::move(*conversation), arrival);
+    return answer_conversation(std::move(served), metrics_, policy, std::move(*conversation),
+                               request.arrival);
   };
   switch (route) {
     case Route::kChat:
@@ -201,7 +201,7 @@ Answer Api::answer_post(Route route, HttpRequest& request, std::shared_ptr<const
         return error_response(ErrorStyle::kOpenAi, completion.error());
       }
       completion->label = request.id;
-      return answer_completion(std::move(served), metrics_, policy, std::move(*completion), arrival);
+      return answer_completion(std::move(served), metrics_, policy, std::move(*completion), request.arrival);
     }
     case Route::kCountTokens:
       return count_tokens(request.body, *served, policy);

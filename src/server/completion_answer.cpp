@@ -31,8 +31,7 @@ class CompletionRun {
         id_(random_id("cmpl-")) {
     const auto num_choices = static_cast<int64_t>(request.prompts.size()) * request.n;
     for (int64_t i = 0; i < num_choices; ++i) {
-      choices.push_back(
-          {{model_->tokenizer, request.stop, request.skip_special_tokens}, false, {}, 0});
+      choices.push_back({{model_->tokenizer, request.stop, request.skip_special_tokens}, false, {}, 0});
     }
     num_open_ = choices.size();
   }

@@ -37,15 +37,21 @@ const ProtocolFacts& facts_of(Protocol protocol) {
   return kResponses;
 }
 
+int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 /// One answer while the engine works on it.
 class ConversationRun {
  public:
   ConversationRun(const ModelService& model, Metrics& metrics, const RequestPolicy& policy,
-                  const recipe::PreparedRequest& prepared, int64_t prompt_tokens,
+                  const recipe::PreparedRequest& prepared, int64_t prompt_tokens, bool wants_logprobs,
                   std::unique_ptr<Generation> generation)
       : facts(facts_of(prepared.protocol)),
         protocol(prepared.protocol),
         metrics_(metrics),
+        wants_logprobs_(wants_logprobs),
         generation_(std::move(generation)),
         limit_{policy.request_timeout_seconds, false} {
     usage_.prompt_tokens = prompt_tokens;
@@ -53,9 +59,8 @@ class ConversationRun {
     options.response_id = random_id(facts.id_prefix);
     options.response_model = prepared.model;
     options.system_fingerprint = model.fingerprint;
-    options.created_unix_seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count();
+    options.created_unix_seconds = unix_seconds();
+    options.clock = unix_seconds;
     options.prompt_tokens = static_cast<uint64_t>(prompt_tokens);
     options.call_id_seed = random_bits();
     generator_ = recipe::ResponseGenerator::create(prepared, std::move(options), model.tokenizer);
@@ -131,6 +136,7 @@ class ConversationRun {
   }
 
   Metrics& metrics_;
+  const bool wants_logprobs_;
   std::unique_ptr<Generation> generation_;
   std::unique_ptr<recipe::ResponseGenerator> generator_;
   TimeLimit limit_;
@@ -139,15 +145,12 @@ class ConversationRun {
   std::vector<recipe::OutputTokenInfo> tokens_;  ///< of the output in hand; a member to keep its memory
   std::vector<Generation::Item> items_;
   size_t next_item_ = 0;
-
- public:
-  bool wants_logprobs = false;
 };
 
 void ConversationRun::append_token(const engine::OutputToken& token) {
   recipe::OutputTokenInfo& info = tokens_.emplace_back();
   info.token = token.token;
-  if (wants_logprobs) {
+  if (wants_logprobs_) {
     info.logprob = token.logprob;
     for (const engine::TokenLogprob& top : token.top) {
       info.top.push_back({top.token, top.logprob});
@@ -259,8 +262,7 @@ Answer answer_conversation(std::shared_ptr<const ModelService> model, Metrics& m
     return error_response(facts_of(prepared.protocol).style, public_error(queued.error()));
   }
   auto run = std::make_unique<ConversationRun>(*model, metrics, policy, prepared, prompt_tokens,
-                                               std::move(generation));
-  run->wants_logprobs = wants_logprobs;
+                                               wants_logprobs, std::move(generation));
   if (!prepared.stream) {
     return std::make_unique<ConversationLater>(std::move(run));
   }

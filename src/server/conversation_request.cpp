@@ -67,7 +67,10 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "top_k", "ignore_eos"});
+  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos"});
+  if (protocol != Protocol::kMessages) {
+    names.emplace_back("top_k");
+  }
   return pick_members(body, names);
 }
 
@@ -186,13 +189,16 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
 
   ConversationRequest result;
   engine::SamplingParams& sampling = result.request.sampling;
-  // Extensions that other servers have and benchmarks use.
-  const auto top_k = integer_member(members, "top_k", protocol == Protocol::kChat ? -1 : 1, INT32_MAX);
+  // Extensions that other servers have and benchmarks use; top_k of Messages is read by the recipe.
+  const auto top_k = integer_member(members, "top_k", -1, INT32_MAX);
   const auto ignore_eos = bool_member(members, "ignore_eos");
   if (!top_k || !ignore_eos) {
     return refuse(protocol, public_error(!top_k ? top_k.error() : ignore_eos.error()));
   }
   sampling.top_k = top_k->value_or(-1) <= 0 ? -1 : **top_k;
+  if (prepared->inference.top_k) {
+    sampling.top_k = static_cast<int64_t>(std::min<uint64_t>(*prepared->inference.top_k, INT32_MAX));
+  }
   sampling.ignore_eos = ignore_eos->value_or(false);
   const recipe::InferenceParams& inference = prepared->inference;
   sampling.temperature = static_cast<double>(inference.temperature);

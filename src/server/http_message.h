@@ -1,6 +1,7 @@
 #pragma once
 // Requests and answers as the rest of the server sees them. Nothing here knows sockets.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,8 +22,9 @@ struct HttpRequest {
   std::string query;  ///< after '?'
   std::vector<Header> headers;
   std::string body;
-  std::string peer;  ///< address of the client
-  std::string id;    ///< request id for logs and the x-request-id header
+  std::string peer;                                 ///< address of the client
+  std::string id;                                   ///< request id for logs and the x-request-id header
+  std::chrono::steady_clock::time_point arrival{};  ///< of its first byte
 
   /// The value of the first header of that name; empty if there is none.
   std::string_view header(std::string_view name) const;

@@ -62,7 +62,7 @@ class Metrics {
   /// The usage of one answer as it was reported, or for an answer that did not end, as far as it came.
   void count_tokens(const engine::Usage& usage);
 
-  Histogram request_seconds;      ///< any route but streams of generation: arrival to the last byte
+  Histogram request_seconds;      ///< arrival of a request to the last byte of its answer
   Histogram ttft_seconds;         ///< arrival of a request to its first token
   Histogram inter_token_seconds;  ///< time between tokens of one answer; a step with n tokens counts n times
 

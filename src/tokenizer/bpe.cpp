@@ -68,7 +68,8 @@ Result<Bpe> Bpe::create(std::span<const std::string_view> token_bytes, std::span
   std::vector<CjkMerger::MergeBytes> merge_bytes;
   merge_bytes.reserve(merges.size());
   for (const Merge& merge : merges) {
-    merge_bytes.push_back({token_bytes[index(merge.left)], token_bytes[index(merge.right)]});
+    merge_bytes.push_back(
+        {merge.left, merge.right, token_bytes[index(merge.left)], token_bytes[index(merge.right)]});
   }
   BpeScratch scratch;
   bpe.cjk_ = CjkMerger(merge_bytes, [&](std::string_view character, std::vector<int32_t>& ids) {
@@ -119,8 +120,8 @@ bool Bpe::find_origins(std::span<const Merge> merges) {
         border_holds(left, right, {}, true, operations)) {
       Origin& origin = origins_[index(token)];
       origin.birth = (rank + 1) & kNeverBorn;
-      origin.left = static_cast<uint32_t>(left) & (kMaxVocabSize - 1);
-      origin.right = static_cast<uint32_t>(right) & (kMaxVocabSize - 1);
+      origin.left = static_cast<uint32_t>(left) & kMaxVocabSize;
+      origin.right = static_cast<uint32_t>(right) & kMaxVocabSize;
     }
   }
   for (size_t rank = 0; rank < merges.size(); ++rank) {
@@ -219,14 +220,14 @@ void Bpe::encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t
 
 bool Bpe::start_row(std::string_view word, SmallMerge& row) const {
   if (word.size() > WordKey::kMaxBytes || static_cast<uint8_t>(word[0]) >= 0xE3) {
-    if (cjk_.start(word, merges_, row)) {
+    if (cjk_.start(word, row)) {
       return true;
     }
   }
   if (word.size() > SmallMerge::kMaxSymbols) {
     return false;
   }
-  row.start(word.size());
+  row.start(word.size(), merges_.ranks());
   for (size_t i = 0; i < word.size(); ++i) {
     row.symbol(i) = byte_tokens_[static_cast<uint8_t>(word[i])];
   }

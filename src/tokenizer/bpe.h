@@ -91,7 +91,7 @@ class Bpe {
     uint32_t wanted_after = 0;
     uint32_t wanted_before = 0;
   };
-  static_assert(sizeof(Origin) == 16 && kMaxVocabSize <= 1 << 20);
+  static_assert(sizeof(Origin) == 16 && kMaxVocabSize < 1 << 20);
   // Births are ranks plus one.
   static constexpr uint64_t kByteBirth = 0;
   static constexpr uint64_t kNeverBorn = (1 << 24) - 1;

@@ -21,8 +21,11 @@ bool all_continuation(std::string_view bytes) {
 
 // The first merge across a border that takes a part of a character has the part alone on one side: up to two
 // bytes from the end of a character before the border, or from the start of one after it.
-void CjkMerger::find_border_merges(std::span<const MergeBytes> merges) {
-  for (const auto& [left, right] : merges) {
+void CjkMerger::sort_merges(std::span<const MergeBytes> merges) {
+  std::vector<size_t> whole;
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    const std::string_view left = merges[rank].left;
+    const std::string_view right = merges[rank].right;
     if (left.empty() || right.empty() || !is_continuation(left.back()) || !is_cjk_lead(right.front())) {
       continue;
     }
@@ -31,14 +34,20 @@ void CjkMerger::find_border_merges(std::span<const MergeBytes> merges) {
     if (part_before || part_after) {
       border_merges_.push_back(
           {left.substr(left.size() - std::min<size_t>(left.size(), 3)), right.substr(0, 3)});
+    } else if (is_cjk_lead(left.front())) {
+      whole.push_back(rank);
     }
+  }
+  pair_ranks_ = PairRanks(whole.size());
+  for (const size_t rank : whole) {
+    pair_ranks_.insert(merges[rank].left_token, merges[rank].right_token, static_cast<int32_t>(rank));
   }
 }
 
 CjkMerger::Character CjkMerger::make_character(std::string_view bytes, std::span<const int32_t> ids) {
   Character character{};
   if (ids.size() == 1) {
-    character.symbol = ids[0] & (kMaxVocabSize - 1);
+    character.symbol = ids[0] & kMaxVocabSize;
   } else {
     character.symbol = ~static_cast<int32_t>(parts_.size() & 0xFFFF);
     Parts& parts = parts_.emplace_back(Parts{-1, -1, -1});
@@ -59,12 +68,12 @@ bool CjkMerger::border_merge_at(const char* border) const {
   });
 }
 
-bool CjkMerger::start(std::string_view word, const MergeTable& merges, SmallMerge& row) const {
+bool CjkMerger::start(std::string_view word, SmallMerge& row) const {
   const size_t count = word.size() / 3;
   if (characters_.empty() || count == 0 || count > SmallMerge::kMaxSymbols || count * 3 != word.size()) {
     return false;
   }
-  row.start(count);
+  row.start(count, pair_ranks_);
   bool begins_border_merge = false;
   for (size_t i = 0; i < count; ++i) {
     const char* const at = word.data() + 3 * i;
@@ -84,7 +93,7 @@ bool CjkMerger::start(std::string_view word, const MergeTable& merges, SmallMerg
     begins_border_merge = character.begins_border_merge;
     row.symbol(i) = character.symbol;
   }
-  row.prefetch_ranks(merges);
+  row.prefetch_ranks();
   return true;
 }
 

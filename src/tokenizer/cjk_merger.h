@@ -19,17 +19,19 @@ namespace hadal::tokenizer {
 
 class CjkMerger {
  public:
-  /// A merge as bytes.
   struct MergeBytes {
+    int32_t left_token;
+    int32_t right_token;
     std::string_view left;
     std::string_view right;
   };
 
   CjkMerger() = default;
-  /// `encode_character(bytes, ids)` gives the tokens of one character's bytes on their own, one to three.
+  /// All merges in order of rank; the views must outlive the object. `encode_character(bytes, ids)` gives the
+  /// tokens of one character's bytes on their own, one to three.
   template <class EncodeCharacter>
   CjkMerger(std::span<const MergeBytes> merges, EncodeCharacter&& encode_character) {
-    find_border_merges(merges);
+    sort_merges(merges);
     if (border_merges_.size() > kMaxBorderMerges) {
       return;
     }
@@ -46,7 +48,7 @@ class CjkMerger {
   /// Sets up `row` for a word and returns true; or returns false if this way does not do for it: other
   /// characters are in it, more than 64, or a merge of a part may matter. `row` must then be merged to its
   /// end.
-  bool start(std::string_view word, const MergeTable& merges, SmallMerge& row) const;
+  bool start(std::string_view word, SmallMerge& row) const;
 
   /// Appends the token of a symbol in such a row, or the tokens of what merges with nothing.
   void append(int32_t symbol, std::vector<int32_t>& ids) const {
@@ -86,10 +88,13 @@ class CjkMerger {
     return {static_cast<char>(0xE0 | code_point >> 12), static_cast<char>(0x80 | (code_point >> 6 & 0x3F)),
             static_cast<char>(0x80 | (code_point & 0x3F))};
   }
-  void find_border_merges(std::span<const MergeBytes> merges);
+  void sort_merges(std::span<const MergeBytes> merges);
   Character make_character(std::string_view bytes, std::span<const int32_t> ids);
   bool border_merge_at(const char* border) const;
 
+  /// Of all merges of what starts and ends with a CJK character: a small table, which stays near while such
+  /// text is encoded.
+  PairRanks pair_ranks_;
   std::vector<Character> characters_;  ///< from kFirst on; empty if there are too many border merges
   std::vector<Parts> parts_;
   std::vector<BorderMerge> border_merges_;

@@ -22,8 +22,8 @@ def mixed_jobs(server):
     """Greedy and sampled, chat and completion, streamed and not, of different lengths."""
     jobs = []
     for number, question in enumerate(QUESTIONS):
-        chat_options = [{}, {"temperature": 1, "seed": 100 + number}][number % 2]
-        completion_options = [{"temperature": 1.2, "seed": 200 + number}, {}][number % 2]
+        chat_options = [{}, {"temperature": 2, "seed": 100 + number}][number % 2]
+        completion_options = [{"temperature": 1.7, "seed": 200 + number}, {}][number % 2]
         stream = {"stream": True, "stream_options": {"include_usage": True}} if number % 4 < 2 else {}
         jobs.append(lambda c, q=question, o=chat_options | stream: chat(c, server.model, q, max_tokens=96, **o))
         jobs.append(
@@ -47,7 +47,7 @@ def run_together(server, jobs):
 
 
 def test_two_clients_at_once_get_what_each_gets_alone(client, server):
-    for options in ({"temperature": 0}, {"temperature": 1, "seed": 5}):
+    for options in ({"temperature": 0}, {"temperature": 2, "seed": 5}):
         for stream in (False, True):
             jobs = [
                 lambda c, q=question: chat(c, server.model, q, stream=stream, **options)

@@ -2,7 +2,8 @@
 
 /// scores[h][k] for R heads and K keys at once: one virtual vector each, so the tile only hides latency.
 template <int R, int K>
-inline void score_tile(const float* q, const float* keys, int64_t dim, float scale, float* scores, int64_t stride) {
+inline void score_tile(const float* q, const float* keys, int64_t dim, float scale, float* scores,
+                       int64_t stride) {
   F32x16 sums[R][K];
   for (int r = 0; r < R; ++r) {
     for (int k = 0; k < K; ++k) {
@@ -32,8 +33,8 @@ inline void score_tile(const float* q, const float* keys, int64_t dim, float sca
 }
 
 template <int R>
-inline void score_heads(const float* q, const float* keys, int64_t num_keys, int64_t dim, float scale, float* scores,
-                        int64_t stride) {
+inline void score_heads(const float* q, const float* keys, int64_t num_keys, int64_t dim, float scale,
+                        float* scores, int64_t stride) {
   int64_t k = 0;
   for (; k + kTileTokens <= num_keys; k += kTileTokens) {
     score_tile<R, kTileTokens>(q, keys + k * dim, dim, scale, scores + k, stride);
@@ -73,7 +74,8 @@ inline void softmax_with_sink(float* scores, int64_t num_keys, int64_t padded, f
 
 /// out[h][i..i+16*C) += p[h][k] * keys[k][i..], keys ascending, for R heads.
 template <int R, int C>
-inline void value_tile(const float* scores, int64_t stride, const float* keys, int64_t num_keys, int64_t dim, float* out) {
+inline void value_tile(const float* scores, int64_t stride, const float* keys, int64_t num_keys, int64_t dim,
+                       float* out) {
   F32x16 sums[R][C];
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) {
@@ -103,7 +105,8 @@ inline void value_tile(const float* scores, int64_t stride, const float* keys, i
 }
 
 template <int R>
-inline void value_heads(const float* scores, int64_t stride, const float* keys, int64_t num_keys, int64_t dim, float* out) {
+inline void value_heads(const float* scores, int64_t stride, const float* keys, int64_t num_keys, int64_t dim,
+                        float* out) {
   int64_t i = 0;
   for (; i + 64 <= dim; i += 64) {
     value_tile<R, 4>(scores, stride, keys + i, num_keys, dim, out + i);
@@ -137,7 +140,8 @@ void attend(const float* q, const float* keys, int64_t num_keys, int64_t heads, 
 
 /// 16 keys in the lanes, R heads at once.
 template <int R>
-inline void index_tile(const float* q, const float* weights, int64_t dim, const float* keys_t, F32x16& total) {
+inline void index_tile(const float* q, const float* weights, int64_t dim, const float* keys_t,
+                       F32x16& total) {
   F32x16 dots[R];
   for (int r = 0; r < R; ++r) {
     dots[r] = v_zero();

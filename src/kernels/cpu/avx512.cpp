@@ -9,11 +9,12 @@
 namespace hadal::kernels::avx512 {
 namespace {
 
+// clang-format off: each of these uses what the ones before it define
 #include "kernels/cpu/vec_avx512.h"
-
 #include "kernels/cpu/linear.inl"
 #include "kernels/cpu/elementwise.inl"
 #include "kernels/cpu/attention.inl"
+// clang-format on
 
 }  // namespace
 

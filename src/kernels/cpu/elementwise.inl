@@ -48,8 +48,12 @@ inline void each_vector(int64_t n, Body&& body) {
     body(i, n - i);
   }
 }
-inline F32x16 v_load_upto(const float* p, int64_t count) { return count == 16 ? v_load(p) : v_load_part(p, count, 0.0F); }
-inline void v_store_upto(float* p, int64_t count, F32x16 a) { return count == 16 ? v_store(p, a) : v_store_part(p, count, a); }
+inline F32x16 v_load_upto(const float* p, int64_t count) {
+  return count == 16 ? v_load(p) : v_load_part(p, count, 0.0F);
+}
+inline void v_store_upto(float* p, int64_t count, F32x16 a) {
+  return count == 16 ? v_store(p, a) : v_store_part(p, count, a);
+}
 
 float sum_of_squares(const float* x, int64_t n) {
   F32x16 sum = v_zero();
@@ -60,7 +64,9 @@ float sum_of_squares(const float* x, int64_t n) {
   return v_sum(sum);
 }
 
-inline float inverse_root(float mean_square, float eps) { return 1.0F / __builtin_sqrtf(mean_square + eps); }
+inline float inverse_root(float mean_square, float eps) {
+  return 1.0F / __builtin_sqrtf(mean_square + eps);
+}
 
 void rms_norm(const float* x, const uint8_t* weight, int64_t n, float eps, float* y) {
   const F32x16 factor = v_set(inverse_root(sum_of_squares(x, n) / static_cast<float>(n), eps));
@@ -79,7 +85,8 @@ void hc_collapse(const float* streams, const float* pre, int64_t num_streams, in
   });
 }
 
-void hc_expand(const float* y, const float* post, const float* comb, int64_t num_streams, int64_t n, float* streams) {
+void hc_expand(const float* y, const float* post, const float* comb, int64_t num_streams, int64_t n,
+               float* streams) {
   each_vector(n, [&](int64_t i, int64_t count) {
     F32x16 old[8];
     for (int64_t j = 0; j < num_streams; ++j) {
@@ -117,7 +124,9 @@ void add(const float* x, int64_t n, float* y) {
 }
 
 void round_bf16(float* x, int64_t n) {
-  each_vector(n, [&](int64_t i, int64_t count) { v_store_upto(x + i, count, v_round_bf16(v_load_upto(x + i, count))); });
+  each_vector(n, [&](int64_t i, int64_t count) {
+    v_store_upto(x + i, count, v_round_bf16(v_load_upto(x + i, count)));
+  });
 }
 
 void rope(float* x, int64_t n, const float* cosines, const float* sines, int64_t half, bool inverse) {
@@ -176,7 +185,8 @@ void decode_row(RowFormat format, const uint8_t* row, int64_t n, float* y) {
       return;
     case RowFormat::kFp4Index:
       for (int64_t i = 0; i < n; i += 32) {
-        v_store_interleaved(y + i, scaled(v_load_fp4(row + i / 2), kScaleTimes256.values[row[n / 2 + i / 32]]));
+        v_store_interleaved(y + i,
+                            scaled(v_load_fp4(row + i / 2), kScaleTimes256.values[row[n / 2 + i / 32]]));
       }
       return;
   }
@@ -189,7 +199,8 @@ void engram_mix(const float* key, const float* value, const uint8_t* q_weight, c
     float* stream = streams + j * n;
     F32x16 sum = v_zero();
     for (int64_t i = 0; i < n; i += 16) {
-      const F32x16 weight = v_mul(v_load_bf16_row(q_weight + 2 * (j * n + i)), v_load_bf16_row(k_weight + 2 * (j * n + i)));
+      const F32x16 weight =
+          v_mul(v_load_bf16_row(q_weight + 2 * (j * n + i)), v_load_bf16_row(k_weight + 2 * (j * n + i)));
       sum = v_fma(v_mul(v_load(stream + i), v_load(key + j * n + i)), weight, sum);
     }
     float dot = v_sum(sum) * inverse_root(sum_of_squares(stream, n) / count, eps);
@@ -206,7 +217,8 @@ void engram_mix(const float* key, const float* value, const uint8_t* q_weight, c
   }
 }
 
-void pool_group(const float* const* values, const float* const* gates, int64_t ratio, int64_t n, float* latent) {
+void pool_group(const float* const* values, const float* const* gates, int64_t ratio, int64_t n,
+                float* latent) {
   for (int64_t i = 0; i < n; i += 16) {
     F32x16 largest = v_load(gates[0] + i);
     for (int64_t j = 1; j < ratio; ++j) {

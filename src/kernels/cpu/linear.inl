@@ -17,7 +17,11 @@ struct Fp8Reader {
   int64_t scale_cols;
   int64_t scale_row_offset;
   explicit Fp8Reader(const Weight& w)
-      : data(w.data), scales(w.scales), cols(w.cols), scale_cols(w.cols / kGroup), scale_row_offset(w.scale_row_offset) {}
+      : data(w.data),
+        scales(w.scales),
+        cols(w.cols),
+        scale_cols(w.cols / kGroup),
+        scale_row_offset(w.scale_row_offset) {}
   Pair group(int64_t n, int64_t g) const {
     const uint8_t scale = scales[(n + scale_row_offset) / kGroup * scale_cols + g];
     return scaled(v_load_fp8(data + n * cols + g * kGroup), kScaleTimes256.values[scale]);
@@ -66,8 +70,8 @@ inline F32x16 accumulate(Pair w, const float* x, F32x16 sum) {
 
 /// Few tokens: weights are decoded as they stream by, R rows at a time to hide the latency of the sums.
 template <class Reader, int R, int T>
-inline void stream_rows(const Reader& reader, int64_t groups, int64_t n, const float* x, int64_t x_stride, float* y,
-                        int64_t y_stride) {
+inline void stream_rows(const Reader& reader, int64_t groups, int64_t n, const float* x, int64_t x_stride,
+                        float* y, int64_t y_stride) {
   F32x16 sums[R][T];
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) {
@@ -107,8 +111,8 @@ inline void stream_rows(const Reader& reader, int64_t groups, int64_t n, const f
 }
 
 template <class Reader, int T>
-inline void stream_all_rows(const Reader& reader, int64_t groups, int64_t row_begin, int64_t row_end, const float* x,
-                            int64_t x_stride, float* y, int64_t y_stride) {
+inline void stream_all_rows(const Reader& reader, int64_t groups, int64_t row_begin, int64_t row_end,
+                            const float* x, int64_t x_stride, float* y, int64_t y_stride) {
   constexpr int kRows = T <= 2 ? 4 : 2;
   int64_t n = row_begin;
   for (; n + kRows <= row_end; n += kRows) {
@@ -127,8 +131,8 @@ constexpr int64_t kSliceGroups = 64;
 
 /// sums[r][t] += panel rows r times tokens t over `groups` groups of the slice.
 template <int R, int T>
-inline void panel_tile(const float* panel, int64_t panel_stride, const float* x, int64_t x_stride, int64_t groups,
-                       float* sums) {
+inline void panel_tile(const float* panel, int64_t panel_stride, const float* x, int64_t x_stride,
+                       int64_t groups, float* sums) {
   F32x16 acc[R][T];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -164,8 +168,8 @@ inline void panel_tile(const float* panel, int64_t panel_stride, const float* x,
 }
 
 template <int R>
-inline void panel_rows(const float* panel, int64_t panel_stride, const float* x, int64_t x_stride, int64_t tokens,
-                       int64_t groups, float* sums) {
+inline void panel_rows(const float* panel, int64_t panel_stride, const float* x, int64_t x_stride,
+                       int64_t tokens, int64_t groups, float* sums) {
   int64_t t = 0;
   for (; t + kTileTokens <= tokens; t += kTileTokens) {
     panel_tile<R, kTileTokens>(panel, panel_stride, x + t * x_stride, x_stride, groups, sums + t * 16);
@@ -176,8 +180,8 @@ inline void panel_rows(const float* panel, int64_t panel_stride, const float* x,
 }
 
 template <class Reader>
-inline void panel_block(const Reader& reader, int64_t groups, int64_t row_begin, int64_t row_end, const float* x,
-                        int64_t x_stride, int64_t tokens, float* y, int64_t y_stride) {
+inline void panel_block(const Reader& reader, int64_t groups, int64_t row_begin, int64_t row_end,
+                        const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t y_stride) {
   alignas(64) float panel[kPanelRows * kSliceGroups * kGroup];
   alignas(64) float sums[kPanelRows * kBlockTokens * 16];
   for (int64_t n = row_begin; n < row_end; n += kPanelRows) {
@@ -214,8 +218,8 @@ inline void panel_block(const Reader& reader, int64_t groups, int64_t row_begin,
 }
 
 template <class Reader>
-inline void linear_with(const Reader& reader, int64_t cols, int64_t row_begin, int64_t row_end, const float* x,
-                        int64_t x_stride, int64_t tokens, float* y, int64_t y_stride) {
+inline void linear_with(const Reader& reader, int64_t cols, int64_t row_begin, int64_t row_end,
+                        const float* x, int64_t x_stride, int64_t tokens, float* y, int64_t y_stride) {
   const int64_t groups = cols / kGroup;
   switch (tokens) {
     case 0:
@@ -231,13 +235,14 @@ inline void linear_with(const Reader& reader, int64_t cols, int64_t row_begin, i
     default:
       for (int64_t t = 0; t < tokens; t += kBlockTokens) {
         const int64_t block = tokens - t < kBlockTokens ? tokens - t : kBlockTokens;
-        panel_block(reader, groups, row_begin, row_end, x + t * x_stride, x_stride, block, y + t * y_stride, y_stride);
+        panel_block(reader, groups, row_begin, row_end, x + t * x_stride, x_stride, block, y + t * y_stride,
+                    y_stride);
       }
   }
 }
 
-void linear(const Weight& w, int64_t row_begin, int64_t row_end, const float* x, int64_t x_stride, int64_t tokens,
-            float* y, int64_t y_stride) {
+void linear(const Weight& w, int64_t row_begin, int64_t row_end, const float* x, int64_t x_stride,
+            int64_t tokens, float* y, int64_t y_stride) {
   switch (w.format) {
     case WeightFormat::kFp8:
       return linear_with(Fp8Reader(w), w.cols, row_begin, row_end, x, x_stride, tokens, y, y_stride);

@@ -7,11 +7,12 @@
 namespace hadal::kernels::scalar {
 namespace {
 
+// clang-format off: each of these uses what the ones before it define
 #include "kernels/cpu/vec_scalar.h"
-
 #include "kernels/cpu/linear.inl"
 #include "kernels/cpu/elementwise.inl"
 #include "kernels/cpu/attention.inl"
+// clang-format on
 
 }  // namespace
 

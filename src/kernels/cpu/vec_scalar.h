@@ -8,7 +8,9 @@ struct F32x16 {
 
 #define HADAL_LANES for (int l = 0; l < 16; ++l)
 
-inline F32x16 v_zero() { return F32x16{}; }
+inline F32x16 v_zero() {
+  return F32x16{};
+}
 inline F32x16 v_set(float x) {
   F32x16 r;
   HADAL_LANES r.lane[l] = x;
@@ -19,7 +21,9 @@ inline F32x16 v_load(const float* p) {
   HADAL_LANES r.lane[l] = p[l];
   return r;
 }
-inline void v_store(float* p, F32x16 a) { HADAL_LANES p[l] = a.lane[l]; }
+inline void v_store(float* p, F32x16 a) {
+  HADAL_LANES p[l] = a.lane[l];
+}
 inline F32x16 v_add(F32x16 a, F32x16 b) {
   HADAL_LANES a.lane[l] += b.lane[l];
   return a;
@@ -97,8 +101,9 @@ inline float e4m3_div_256(uint32_t code) {
   const uint32_t magnitude = code & 0x7fU;
   const uint32_t exponent = magnitude >> 3U;
   const uint32_t mantissa = magnitude & 7U;
-  const float value = exponent == 0 ? static_cast<float>(mantissa) * 0x1p-17F
-                                    : __builtin_bit_cast(float, ((exponent + 112U) << 23U) | (mantissa << 20U));
+  const float value = exponent == 0
+                          ? static_cast<float>(mantissa) * 0x1p-17F
+                          : __builtin_bit_cast(float, ((exponent + 112U) << 23U) | (mantissa << 20U));
   return (code & 0x80U) != 0 ? -value : value;
 }
 inline Pair v_load_fp8(const uint8_t* p) {

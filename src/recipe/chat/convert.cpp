@@ -18,8 +18,8 @@ tl::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args)
 class MessageConverter {
  public:
   MessageConverter(std::vector<RequestMessage>& messages, Conversation& conversation, ModelVersion version,
-                   const SpecialTokens& tokens)
-      : messages_(messages), conversation_(conversation), content_(version, tokens) {}
+                   const SpecialTokens& tokens, Notices& notices)
+      : messages_(messages), conversation_(conversation), content_(version, tokens, notices) {}
 
   Result<void> convert() {
     if (messages_.empty()) {
@@ -273,7 +273,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   PreparedRequest& prepared = converted.prepared;
   Conversation& conversation = converted.conversation;
   conversation.arena = std::move(arena);
-  conversation.fidelity = {.keep_repeated_reminders = true, .keep_call_order = true, .keep_tool_loop_reasoning = true};
+  conversation.fidelity = {.keep_repeated_reminders = true, .keep_call_order = true, .keep_tool_loop_reasoning = true,
+                           .keep_opening_reasoning = true};
 
   HADAL_TRY(prepared.model_version, select_model(request.model, options));
   prepared.model = request.model;
@@ -284,7 +285,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
     HADAL_CHECK(check_tool_name(request.tools[index].name, fmt::format("tools[{}].function.name", index)));
   }
   HADAL_CHECK(
-      MessageConverter(request.messages, conversation, prepared.model_version, options.special_tokens).convert());
+      MessageConverter(request.messages, conversation, prepared.model_version, options.special_tokens, converted.notices)
+          .convert());
   if (conversation.thinking &&
       options.reasoning_content_behavior == ConversionOptions::ReasoningContent::kReject) {
     HADAL_CHECK(check_reasoning_passed_back(conversation, !request.tools.empty(), "reasoning_content"));

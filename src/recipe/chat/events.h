@@ -19,6 +19,7 @@ class ChatGenerator final : public GeneratorBase {
   Json response() const override;
 
  protected:
+  bool keeps_text_behind_calls() const override { return true; }
   void on_start() override;
   void on_reasoning(const AnswerItem& item, const Delta& delta, bool begins) override;
   void on_content(const AnswerItem& item, const Delta& delta, bool begins) override;

@@ -113,6 +113,7 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   Conversation& conversation = converted.conversation;
   conversation.arena = std::move(arena);
   conversation.fidelity.keep_call_order = true;
+  conversation.fidelity.keep_opening_reasoning = true;
 
   HADAL_TRY(prepared.model_version, select_model(request.model, options));
   prepared.model = request.model;
@@ -121,6 +122,9 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   conversation.effort = thinking.effort;
   std::vector<std::string> left_out;
   HADAL_TRY(std::vector<RequestedTool> tools, client_tools(request.tools, prepared.model_version, options, left_out));
+  for (const std::string& name : left_out) {
+    converted.notices.add(fmt::format("tool `{}` would be executed by the server: not supported; left out", name));
+  }
   const bool names_left_out =
       request.tool_choice.kind == ToolChoiceField::Kind::kTool &&
       std::find(left_out.begin(), left_out.end(), request.tool_choice.name) != left_out.end();
@@ -137,7 +141,7 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
     for (const RequestedTool& tool : tools) {
       names.push_back(tool.name);
     }
-    HistoryConverter history(request.messages, names, conversation, prepared.model_version, options);
+    HistoryConverter history(request.messages, names, conversation, prepared.model_version, options, converted.notices);
     HADAL_CHECK(history.convert());
     known_from = history.known_from();
   }

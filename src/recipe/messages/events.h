@@ -18,6 +18,8 @@ class MessagesGenerator final : public GeneratorBase {
   Json response() const override;
 
  protected:
+  /// A client that sends such an answer back is refused: results must follow the calls.
+  bool keeps_text_behind_calls() const override { return false; }
   void on_start() override;
   void on_reasoning(const AnswerItem& item, const Delta& delta, bool begins) override;
   void on_content(const AnswerItem& item, const Delta& delta, bool begins) override;

@@ -19,7 +19,7 @@ void join(std::string& text, std::string_view more) {
   text += more;
 }
 
-std::string document_notice(const Block& block) {
+std::string document_text(const Block& block) {
   return fmt::format("[Unsupported document type: {}]", block.media_type.empty() ? "unknown" : block.media_type);
 }
 
@@ -36,11 +36,12 @@ std::string_view error_mark(std::string_view text) {
 
 HistoryConverter::HistoryConverter(std::span<const RequestMessage> messages,
                                    std::span<const std::string_view> tool_names, Conversation& conversation,
-                                   ModelVersion version, const ConversionOptions& options)
+                                   ModelVersion version, const ConversionOptions& options, Notices& notices)
     : messages_(messages),
       tool_names_(tool_names.begin(), tool_names.end()),
       conversation_(conversation),
-      content_(version, options.special_tokens),
+      content_(version, options.special_tokens, notices),
+      notices_(notices),
       is_v4_(version == ModelVersion::kV4),
       drops_server_blocks_(options.messages_web_search == ConversionOptions::WebSearch::kDrop) {
   std::sort(tool_names_.begin(), tool_names_.end());
@@ -230,7 +231,7 @@ Result<void> HistoryConverter::convert_result(size_t index, size_t number, const
         HADAL_CHECK(add_image(inner.image, path, fmt::format("{}.content[{}]", path, part)));
         break;
       case Kind::kDocument:
-        content_.text(document_notice(inner));
+        content_.document_notice(document_text(inner));
         break;
       case Kind::kSearchResult:
         add_document(inner);
@@ -309,7 +310,7 @@ void HistoryConverter::add_document(const Block& block) {
   const bool has_text = std::any_of(block.parts.begin(), block.parts.end(),
                                     [](const Block& part) { return part.kind == Kind::kText; });
   if (!is_search && !block.plain && !has_text) {
-    content_.text(document_notice(block));
+    content_.document_notice(document_text(block));
     return;
   }
   const std::string_view tag = is_search ? "search_result" : "document";
@@ -372,9 +373,11 @@ Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t numb
         return refuse("Image in assistant message is unsupported");
       }
       join(turn.content, kUnsupportedImage);
+      notices_.image_replaced();
       break;
     case Kind::kDocument:
-      join(turn.content, document_notice(block));
+      join(turn.content, document_text(block));
+      notices_.document_replaced();
       break;
     case Kind::kSearchResult: {
       add_document(block);
@@ -428,7 +431,7 @@ Result<void> HistoryConverter::convert_system(size_t index) {
                               fmt::format("messages.{}.content[{}]", index, number)));
         break;
       case Kind::kDocument:
-        content_.text(document_notice(block));
+        content_.document_notice(document_text(block));
         break;
       case Kind::kSearchResult:
         add_document(block);

@@ -23,7 +23,8 @@ class HistoryConverter {
  public:
   /// `tool_names` are those of all declared tools.
   HistoryConverter(std::span<const RequestMessage> messages, std::span<const std::string_view> tool_names,
-                   Conversation& conversation, ModelVersion version, const ConversionOptions& options);
+                   Conversation& conversation, ModelVersion version, const ConversionOptions& options,
+                   Notices& notices);
 
   Result<void> convert();
 
@@ -52,6 +53,7 @@ class HistoryConverter {
   std::vector<std::string_view> tool_names_;  ///< sorted
   Conversation& conversation_;
   ContentBuilder content_;
+  Notices& notices_;
   const bool is_v4_;
   const bool drops_server_blocks_;
   std::map<std::string_view, bool> calls_;  ///< ids of the last assistant turn; whether the result was seen

@@ -19,11 +19,12 @@ namespace hadal::recipe {
 
 /// How much the parser found that a well-behaved model would not write; for metrics and logs.
 struct OutputFaults {
-  uint64_t stray_markers = 0;      ///< calls markers without a call behind them, shown as text
-  uint64_t repaired_values = 0;    ///< arguments that were not JSON, or lacked the string attribute
-  uint64_t repeated_keys = 0;      ///< parameters given twice; the first counts
-  uint64_t cut_calls = 0;          ///< calls that the end of the output cut off
-  uint64_t calls_in_reasoning = 0; ///< calls blocks that began before the reasoning was closed
+  uint64_t stray_markers = 0;       ///< calls markers without a call behind them, shown as text
+  uint64_t repaired_values = 0;     ///< arguments that were not JSON, or lacked the string attribute
+  uint64_t repeated_keys = 0;       ///< parameters given twice; the first counts
+  uint64_t cut_calls = 0;           ///< calls that the end of the output cut off
+  uint64_t calls_in_reasoning = 0;  ///< calls blocks that began before the reasoning was closed
+  uint64_t dropped_text_bytes = 0;  ///< text behind calls where the protocol has no place for it
 };
 
 struct ParserSettings {

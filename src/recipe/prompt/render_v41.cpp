@@ -152,15 +152,19 @@ class RendererV41 {
     sort_tool_results(turn, [&](const Message& message) { return order.place(*message.tool_call_id); });
   }
 
-  /// Where no tools are in force, history goes without its reasoning. A turn to be continued keeps it if it answers something, and so do
-  /// calls of the running tool loop.
+  /// Where no tools are in force, history goes without its reasoning. A turn to be continued keeps it, and so do calls
+  /// of the running tool loop.
   bool keeps_reasoning(size_t index) const {
-    if (tools_in_force_ || (index > 0 && is_continued(index))) {
+    const Message& message = messages_[index];
+    const bool has_reasoning = message.reasoning && !message.reasoning->empty();
+    const FidelityOptions& fidelity = conversation_.fidelity;
+    if (tools_in_force_) {
       return true;
     }
-    const Message& message = messages_[index];
-    return conversation_.fidelity.keep_tool_loop_reasoning && index >= tool_loop_start_ && message.tool_calls &&
-           message.reasoning && !message.reasoning->empty();
+    if (is_continued(index)) {
+      return index > 0 || (fidelity.keep_opening_reasoning && (has_reasoning || message.content.empty()));
+    }
+    return fidelity.keep_tool_loop_reasoning && index >= tool_loop_start_ && message.tool_calls && has_reasoning;
   }
 
   void render_assistant(size_t index) {

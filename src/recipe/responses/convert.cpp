@@ -190,7 +190,7 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   const Thinking thinking = resolve_thinking(std::nullopt, request.effort, options);
   conversation.thinking = thinking.on;
   conversation.effort = thinking.effort;
-  ToolTable tools(prepared.model_version, options, *conversation.arena);
+  ToolTable tools(prepared.model_version, options, *conversation.arena, converted.notices);
   HADAL_CHECK(tools.declare(request.tools));
   std::vector<KnownFrom> known_from;
   HADAL_CHECK(convert_input(request, tools, conversation, prepared.model_version, options, known_from));
@@ -236,7 +236,6 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   prepared.found_tools = std::move(tools.found);
   prepared.custom_tools = std::move(tools.custom);
   prepared.tool_search = tools.has_tool_search;
-  prepared.notices = std::move(tools.notices);
   prepared.ignored_fields = std::move(request.ignored_fields);
   finish_settings(converted);
   if (prepared.constraint) {

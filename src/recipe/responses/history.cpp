@@ -98,7 +98,7 @@ HistoryConverter::HistoryConverter(std::span<Item> items, ToolTable& tools, Conv
     : items_(items),
       tools_(tools),
       conversation_(conversation),
-      content_(version, options.special_tokens),
+      content_(version, options.special_tokens, tools.notices),
       is_v4_(version == ModelVersion::kV4),
       uses_summaries_(options.reasoning_content_behavior != ConversionOptions::ReasoningContent::kReject) {}
 
@@ -118,7 +118,7 @@ Result<void> HistoryConverter::convert_item(size_t index) {
   Item& item = items_[index];
   switch (item.kind) {
     case Item::Kind::kLeftOut:
-      tools_.notices.push_back(fmt::format("input[{}]: items of type `{}` are not supported; left out", index, item.type));
+      tools_.notices.add(fmt::format("input[{}]: items of type `{}` are not supported; left out", index, item.type));
       return {};
     case Item::Kind::kSearchCall:
     case Item::Kind::kSearchOutput:
@@ -323,7 +323,7 @@ void HistoryConverter::convert_content(const Item& item, size_t index) {
 void HistoryConverter::add_file(const ContentPart& part, bool is_user) {
   const std::optional<std::string> text = is_user ? text_of_data_url(part.file_data) : std::nullopt;
   if (!text) {
-    content_.text("[Unsupported Document]");
+    content_.document_notice("[Unsupported Document]");
     return;
   }
   std::string shown = "<document>\n";

@@ -125,7 +125,7 @@ void ToolTable::add(const ToolField& tool, const std::string& place, bool is_fou
       break;
     case ToolField::Kind::kToolSearch:
       if (tool.execution != "client") {
-        notices.push_back(fmt::format("{}: a tool search that the server executes is not supported; left out", place));
+        notices.add(fmt::format("{}: a tool search that the server executes is not supported; left out", place));
       } else if (version_ != ModelVersion::kV4) {
         has_tool_search = true;
         add_function(tool.function, std::string(tool.function.name), "", is_found);
@@ -143,7 +143,7 @@ void ToolTable::add(const ToolField& tool, const std::string& place, bool is_fou
       break;
     case ToolField::Kind::kWebSearch:
     case ToolField::Kind::kUnsupported:
-      notices.push_back(fmt::format("{}: tools of type `{}` are not supported; left out", place, tool.type));
+      notices.add(fmt::format("{}: tools of type `{}` are not supported; left out", place, tool.type));
       break;
   }
   for (size_t index = first; index < tools_.size(); ++index) {

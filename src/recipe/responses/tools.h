@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "recipe/notices.h"
 #include "recipe/responses/request.h"
 #include "recipe/tool_rules.h"
 
@@ -17,8 +18,8 @@ namespace hadal::recipe::responses {
 
 class ToolTable {
  public:
-  ToolTable(ModelVersion version, const ConversionOptions& options, JsonArena& arena)
-      : version_(version), options_(options), arena_(arena) {}
+  ToolTable(ModelVersion version, const ConversionOptions& options, JsonArena& arena, Notices& left_out)
+      : notices(left_out), version_(version), options_(options), arena_(arena) {}
 
   /// Checks names and kinds of the declared tools and takes them in. Tools of kinds that cannot be served are left
   /// out with a notice.
@@ -39,12 +40,12 @@ class ToolTable {
   /// All tools in order, declared ones first; may be taken once.
   std::vector<RequestedTool> take_tools() { return std::move(tools_); }
 
+  Notices& notices;
   /// What goes into the prepared request.
   std::map<std::string, std::pair<std::string, std::string>> namespaces;
   std::set<std::string> found;
   std::set<std::string> custom;
   bool has_tool_search = false;
-  std::vector<std::string> notices;
 
  private:
   Result<void> check(const ToolField& tool, const std::string& place) const;

@@ -124,9 +124,10 @@ TEST(OutputReports, B03ACallThatTheModelDoesNotFinishIsNoWholeCall) {
   for (const Protocol protocol : kAll) {
     const Streamed streamed = stream(request_for(protocol), {text});
     replay(protocol, streamed.events);
-    EXPECT_EQ(finish_of(protocol, streamed.response), protocol == Protocol::kChat       ? "length"
-                                                      : protocol == Protocol::kMessages ? "max_tokens"
-                                                                                        : "incomplete max_output_tokens");
+    EXPECT_EQ(finish_of(protocol, streamed.response), protocol == Protocol::kChat ? "length"
+                                                      : protocol == Protocol::kMessages
+                                                          ? "max_tokens"
+                                                          : "incomplete max_output_tokens");
   }
 }
 
@@ -138,7 +139,8 @@ TEST(OutputReports, B04ALongArgumentStreams) {
   }
   raw += "]";
   for (const bool string : {true, false}) {
-    const std::string text = kDsml.block(kDsml.invoke("f", kDsml.parameter("k", string ? value : raw, string)));
+    const std::string text =
+        kDsml.block(kDsml.invoke("f", kDsml.parameter("k", string ? value : raw, string)));
     std::vector<std::string> pieces;
     for (size_t at = 0; at < text.size(); at += 100) {
       pieces.push_back(text.substr(at, 100));
@@ -164,7 +166,8 @@ TEST(OutputReports, B06ChunksNeverCutACharacter) {
   for (int round = 0; round < 50; ++round) {
     value += "aé日😀";
   }
-  const std::string text = value + "</think>" + value + kDsml.block(kDsml.invoke("f", kDsml.parameter("k", value)));
+  const std::string text =
+      value + "</think>" + value + kDsml.block(kDsml.invoke("f", kDsml.parameter("k", value)));
   for (const Protocol protocol : kAll) {
     // Every token is one byte of a character.
     const Streamed streamed = stream_ids(request_for(protocol, true), ids_of(text));
@@ -201,7 +204,8 @@ TEST(OutputReports, B27MessagesNameTheStopSequence) {
 
 TEST(OutputReports, B30ClientsRebuildTheFinalObject) {
   const std::string text = "hmm</think>Let me see é.\n\n" +
-                           kDsml.block(kDsml.invoke("f", kDsml.parameter("k", "v\n")) + kDsml.invoke("g")) + "bye";
+                           kDsml.block(kDsml.invoke("f", kDsml.parameter("k", "v\n")) + kDsml.invoke("g")) +
+                           "bye";
   for (const Protocol protocol : kAll) {
     for (const bool thinking : {true, false}) {
       const Streamed streamed = stream(request_for(protocol, thinking), code_points(text));
@@ -219,11 +223,13 @@ TEST(OutputReports, B30ClientsRebuildTheFinalObject) {
 
 TEST(OutputReports, B33ReasoningThatEatsTheBudgetIsReported) {
   for (const Protocol protocol : kAll) {
-    const Streamed streamed = stream_ids(request_for(protocol, true), ids_of("thinking on"), OutputFinish::kLength);
+    const Streamed streamed =
+        stream_ids(request_for(protocol, true), ids_of("thinking on"), OutputFinish::kLength);
     replay(protocol, streamed.events);
-    EXPECT_EQ(finish_of(protocol, streamed.response), protocol == Protocol::kChat       ? "length"
-                                                      : protocol == Protocol::kMessages ? "max_tokens"
-                                                                                        : "incomplete max_output_tokens");
+    EXPECT_EQ(finish_of(protocol, streamed.response), protocol == Protocol::kChat ? "length"
+                                                      : protocol == Protocol::kMessages
+                                                          ? "max_tokens"
+                                                          : "incomplete max_output_tokens");
     const Json& usage = streamed.response["usage"];
     if (protocol == Protocol::kChat) {
       EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], 11);
@@ -263,7 +269,8 @@ TEST(OutputReports, B52ThinkingBlocksFollowTheRequest) {
   for (const Event& event : off.events) {
     EXPECT_EQ(event.data.find("thinking"), std::string::npos);
   }
-  for (const std::string& output : {text, std::string("</think>answer"), std::string("only thought"), std::string()}) {
+  for (const std::string& output :
+       {text, std::string("</think>answer"), std::string("only thought"), std::string()}) {
     const Streamed on = stream(request_for(Protocol::kMessages, true), code_points(output));
     const Json message = replay(Protocol::kMessages, on.events);  // every start has its stop
     EXPECT_EQ(message["content"][0]["type"], "thinking");
@@ -300,8 +307,8 @@ TEST(ChatOutput, UsageComesWithTheFinishReasonOtherwise) {
 }
 
 TEST(ChatOutput, ContentIsNullBesideCallsAndTheirIndexIsOfStreamsOnly) {
-  const Json message =
-      stream(request_for(Protocol::kChat), {kDsml.block(kDsml.invoke("f"))}).response["choices"][0]["message"];
+  const Json message = stream(request_for(Protocol::kChat), {kDsml.block(kDsml.invoke("f"))})
+                           .response["choices"][0]["message"];
   EXPECT_TRUE(message["content"].is_null());
   EXPECT_FALSE(message["tool_calls"][0].contains("index"));
 }
@@ -347,9 +354,10 @@ TEST(ChatOutput, LogProbabilitiesGoWhereTheirTextGoes) {
   const Json logprobs = generator->response()["choices"][0]["logprobs"];
   ASSERT_EQ(logprobs["reasoning_content"].size(), 1U);
   ASSERT_EQ(logprobs["content"].size(), 5U);
-  EXPECT_EQ(logprobs["reasoning_content"][0].dump(),
-            R"({"token":"r","logprob":-0.1,"bytes":[114],"top_logprobs":[{"token":"r","logprob":-0.1,"bytes":[114]},)"
-            R"({"token":"\\xf0","logprob":-2.5,"bytes":[240]}]})");
+  EXPECT_EQ(
+      logprobs["reasoning_content"][0].dump(),
+      R"({"token":"r","logprob":-0.1,"bytes":[114],"top_logprobs":[{"token":"r","logprob":-0.1,"bytes":[114]},)"
+      R"({"token":"\\xf0","logprob":-2.5,"bytes":[240]}]})");
   EXPECT_EQ(logprobs["content"][1]["token"], "\\xf0");
 }
 
@@ -372,6 +380,18 @@ TEST(ChatOutput, TheEndComesWithTheStopSequence) {
   EXPECT_TRUE(generator->push_text("c").empty());
   EXPECT_TRUE(generator->finish(OutputFinish::kLength).empty());
   EXPECT_EQ(generator->response()["usage"]["completion_tokens"], 3);
+}
+
+TEST(OutputOfCalls, TextBehindThemIsKeptWhereAClientMaySendItBack) {
+  const std::string text = "before\n\n" + kDsml.block(kDsml.invoke("f")) + "late";
+  for (const Protocol protocol : kAll) {
+    const auto generator = ResponseGenerator::create(request_for(protocol), generator_options(), nullptr);
+    generator->push_text(text);
+    generator->finish(OutputFinish::kStop);
+    const bool chat = protocol == Protocol::kChat;
+    EXPECT_EQ(generator->response().dump().find("late") != std::string::npos, chat);
+    EXPECT_EQ(generator->faults().dropped_text_bytes, chat ? 0U : 4U);
+  }
 }
 
 // ---- Messages
@@ -399,13 +419,21 @@ TEST(MessagesOutput, APrefilledAnswerHasNoThinkingBlock) {
 // ---- Responses
 
 TEST(ResponsesOutput, EventsComeInOrder) {
-  const std::vector<std::string> expected = {
-      "response.created", "response.in_progress",
-      "response.output_item.added", "response.content_part.added", "response.output_text.delta",
-      "response.output_text.done", "response.content_part.done", "response.output_item.done",
-      "response.output_item.added", "response.function_call_arguments.delta",
-      "response.function_call_arguments.done", "response.output_item.done", "response.completed"};
-  const Streamed streamed = stream(request_for(Protocol::kResponses), {"a\n\n" + kDsml.block(kDsml.invoke("f"))});
+  const std::vector<std::string> expected = {"response.created",
+                                             "response.in_progress",
+                                             "response.output_item.added",
+                                             "response.content_part.added",
+                                             "response.output_text.delta",
+                                             "response.output_text.done",
+                                             "response.content_part.done",
+                                             "response.output_item.done",
+                                             "response.output_item.added",
+                                             "response.function_call_arguments.delta",
+                                             "response.function_call_arguments.done",
+                                             "response.output_item.done",
+                                             "response.completed"};
+  const Streamed streamed =
+      stream(request_for(Protocol::kResponses), {"a\n\n" + kDsml.block(kDsml.invoke("f"))});
   EXPECT_EQ(names(streamed.events), expected);
   EXPECT_EQ(streamed.response["output"][0]["phase"], "commentary");
 }
@@ -415,11 +443,10 @@ TEST(ResponsesOutput, ToolsAreShownByTheirKind) {
   request.custom_tools = {"apply_patch"};
   request.tool_search = true;
   request.namespace_tool_map = {{"mcp::get", {"mcp", "get"}}};
-  const std::string text = kDsml.block(
-      kDsml.invoke("apply_patch", kDsml.parameter("input", "*** \"é\n\\")) +
-      kDsml.invoke("apply_patch", kDsml.parameter("other", "x")) +
-      kDsml.invoke("tool_search", kDsml.parameter("query", "weather")) +
-      kDsml.invoke("mcp::get") + kDsml.invoke("mcp::put"));
+  const std::string text = kDsml.block(kDsml.invoke("apply_patch", kDsml.parameter("input", "*** \"é\n\\")) +
+                                       kDsml.invoke("apply_patch", kDsml.parameter("other", "x")) +
+                                       kDsml.invoke("tool_search", kDsml.parameter("query", "weather")) +
+                                       kDsml.invoke("mcp::get") + kDsml.invoke("mcp::put"));
   const Streamed streamed = stream(request, code_points(text));
   const Json replayed = replay(Protocol::kResponses, streamed.events);
   EXPECT_EQ(replayed, streamed.response);

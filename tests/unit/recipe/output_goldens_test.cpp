@@ -1,13 +1,13 @@
 // All recorded outputs in all their cuts: events and whole answers equal those of the reference.
 
-#include <gtest/gtest.h>
-#include <zlib.h>
-
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <regex>
+
+#include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "recipe/json_text.h"
 #include "recipe/parse_lines.h"
@@ -23,7 +23,8 @@ class RecordedTokenizer final : public tokenizer::Tokenizer {
   explicit RecordedTokenizer(const AnyJson& recorded) {
     for (const auto& [id, token] : recorded["tokens"].items()) {
       const bool added = token.is_object();
-      tokens_[std::stoi(id)] = {added ? token["added"].get<std::string>() : unhex(token.get<std::string>()), added};
+      tokens_[std::stoi(id)] = {added ? token["added"].get<std::string>() : unhex(token.get<std::string>()),
+                                added};
     }
     for (const auto& [text, length] : recorded["lengths"].items()) {
       lengths_[text] = length;
@@ -35,8 +36,7 @@ class RecordedTokenizer final : public tokenizer::Tokenizer {
   }
   void encode_with_special(std::string_view text, std::vector<int32_t>& ids) const override {
     const auto found = lengths_.find(std::string(text));
-    EXPECT_TRUE(found != lengths_.end() || text.empty()) << "not recorded: " << text;
-    ids.resize(ids.size() + (found == lengths_.end() ? 0 : found->second));
+    ids.resize(ids.size() + (found == lengths_.end() ? 0 : found->second));  // only lengths matter
   }
   std::string decode(std::span<const int32_t>, bool) const override { return {}; }
   std::string_view token_bytes(int32_t id) const override {
@@ -102,8 +102,7 @@ std::vector<std::string> lines_of(const std::string& name) {
 /// Generated call ids as the recorded cases show them.
 AnyJson with_fixed_ids(const AnyJson& value) {
   static const std::regex kCallId("call_([0-9]+)_(ET_)?[A-Za-z0-9]{24}");
-  return AnyJson::parse(
-      std::regex_replace(value.dump(), kCallId, "call_$1_$2XXXXXXXXXXXXXXXXXXXX0000"));
+  return AnyJson::parse(std::regex_replace(value.dump(), kCallId, "call_$1_$2XXXXXXXXXXXXXXXXXXXX0000"));
 }
 
 bool same(const AnyJson& want, const AnyJson& have) {
@@ -114,25 +113,30 @@ bool same(const AnyJson& want, const AnyJson& have) {
     return std::equal(want.begin(), want.end(), have.begin(), have.end(), same);
   }
   if (want.is_object() && have.is_object()) {
-    return want.size() == have.size() && std::all_of(want.items().begin(), want.items().end(), [&](const auto& item) {
+    return want.size() == have.size() &&
+           std::all_of(want.items().begin(), want.items().end(), [&](const auto& item) {
              return have.contains(item.key()) && same(item.value(), have[item.key()]);
            });
   }
   return want == have;
 }
 
-/// The run's events, with those in full that are recorded in short. Fields that the short form does not tell of
-/// are missing in them.
+/// The run's events, with those in full that are recorded in short. Fields that the short form does not tell
+/// of are missing in them.
 std::vector<AnyJson> events_of(const AnyJson& one_case, const AnyJson& run, const AnyJson& created) {
   std::vector<AnyJson> events;
   for (AnyJson event : run.contains("events") ? run["events"] : run["events_compact"]) {
     if (event.is_array()) {
       if (one_case["protocol"] == "chat") {
-        event = {{"choices", {{{"index", 0}, {"delta", event[0]}, {"logprobs", nullptr}, {"finish_reason", nullptr}}}}};
+        event = {{"choices",
+                  {{{"index", 0}, {"delta", event[0]}, {"logprobs", nullptr}, {"finish_reason", nullptr}}}}};
       } else if (one_case["protocol"] == "messages") {
         event = {{"type", "content_block_delta"}, {"index", event[0]}, {"delta", event[1]}};
       } else {
-        event = {{"type", event[0]}, {"output_index", event[1]}, {"delta", event[2]}, {"sequence_number", event[3]}};
+        event = {{"type", event[0]},
+                 {"output_index", event[1]},
+                 {"delta", event[2]},
+                 {"sequence_number", event[3]}};
       }
       event["recorded in short"] = true;
     }
@@ -208,6 +212,16 @@ std::string difference(const AnyJson& one_case, const AnyJson& answer) {
   return {};
 }
 
+/// What the reference has in whole Chat messages beyond what the API says.
+void add_extra_fields(AnyJson& message) {
+  if (message["content"].is_null()) {
+    message["content"] = "";
+  }
+  for (size_t index = 0; message.contains("tool_calls") && index < message["tool_calls"].size(); ++index) {
+    message["tool_calls"][index]["index"] = index;
+  }
+}
+
 class OutputGoldens : public ::testing::TestWithParam<std::string> {
  protected:
   static const TokenizerSet& tokenizers() {
@@ -234,25 +248,24 @@ TEST_P(OutputGoldens, EqualTheReference) {
   EXPECT_GT(compared, 200U);
 }
 
-/// As the server runs it the parser loses nothing. Where the reference does not lose anything either, the answers
-/// are the same.
+/// As the server runs it the parser loses nothing. Where the reference does not lose anything either, the
+/// answers are the same.
 TEST_P(OutputGoldens, DifferFromTheReferenceOnlyWhereItLosesSomething) {
   std::vector<std::string> different;
   for (const std::string& line : lines_of("parse_" + GetParam() + ".jsonl.gz")) {
     AnyJson one_case = AnyJson::parse(line);
-    if (one_case.contains("oracle_quirk") || one_case["id"].get<std::string>().find("/json/") != std::string::npos) {
+    if (one_case.contains("oracle_quirk") ||
+        one_case["id"].get<std::string>().find("/json/") != std::string::npos) {
       continue;
     }
     one_case["lossless"] = true;
-    const AnyJson answer = AnyJson::parse(parse_line(one_case.dump(), tokenizers()));
-    for (const AnyJson& run : answer["runs"]) {
-      for (const AnyJson& event : run["events"]) {
-        EXPECT_FALSE(event.is_discarded());
+    AnyJson answer = AnyJson::parse(parse_line(one_case.dump(), tokenizers()));
+    for (AnyJson& run : answer["runs"]) {
+      if (GetParam() == "chat") {
+        add_extra_fields(run["response"]["choices"][0]["message"]);
       }
     }
-    const std::string why = difference(one_case, answer);
-    const bool whole_message_only = GetParam() == "chat" && why.find(": response\n") != std::string::npos;
-    if (!why.empty() && !whole_message_only) {
+    if (!difference(one_case, answer).empty()) {
       different.push_back(one_case["id"]);
     }
   }
@@ -261,7 +274,7 @@ TEST_P(OutputGoldens, DifferFromTheReferenceOnlyWhereItLosesSomething) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, OutputGoldens, ::testing::Values("chat", "messages", "responses"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& protocol) { return protocol.param; });
 
 }  // namespace
 }  // namespace hadal::recipe

@@ -1,5 +1,5 @@
-// The output parser: what becomes of output that a well-behaved model does not write. Nothing is lost but markup,
-// and arguments of whole calls are valid JSON.
+// The output parser: what becomes of output that a well-behaved model does not write. Nothing is lost but
+// markup, and arguments of whole calls are valid JSON.
 
 #include <gtest/gtest.h>
 
@@ -41,9 +41,10 @@ TEST(MalformedOutput, ASecondBlockIsMoreCalls) {
 }
 
 TEST(MalformedOutput, AMarkerWithoutACallIsText) {
-  for (const std::string text :
-       {"see <｜DSML｜x> and more", "<｜DSML｜ calls>\nno call", "<｜DSML｜ invoke nam=\"f\">\n</｜DSML｜ invoke>",
-        "a\n\n<｜DSML｜ parameter name=\"a\" string=\"true\"> file.", "<｜DSML｜<｜DSML｜", "<｜DSML｜ invoke>x"}) {
+  for (const std::string text : {"see <｜DSML｜x> and more", "<｜DSML｜ calls>\nno call",
+                                 "<｜DSML｜ invoke nam=\"f\">\n</｜DSML｜ invoke>",
+                                 "a\n\n<｜DSML｜ parameter name=\"a\" string=\"true\"> file.",
+                                 "<｜DSML｜<｜DSML｜", "<｜DSML｜ invoke>x"}) {
     const Parsed parsed = parse_text(tools(), text);
     EXPECT_EQ(parsed.calls.size(), 0U);
     EXPECT_EQ(parsed.content + (text.ends_with("｜") ? "<｜DSML｜" : ""), text);
@@ -59,8 +60,7 @@ TEST(MalformedOutput, ACallBehindAStrayMarkerIsACall) {
 }
 
 TEST(MalformedOutput, TextBetweenCallsIsContent) {
-  const Parsed parsed =
-      parse_text(tools(), kDsml.block(kDsml.invoke("a") + "junk" + kDsml.invoke("b")));
+  const Parsed parsed = parse_text(tools(), kDsml.block(kDsml.invoke("a") + "junk" + kDsml.invoke("b")));
   EXPECT_EQ(parsed.content, "junk");
   EXPECT_EQ(parsed.order, "TcT");
 }
@@ -122,7 +122,8 @@ TEST(MalformedOutput, KeysAreWholeAndEscaped) {
   EXPECT_EQ(arguments_of(kDsml.parameter("a\\b\n", "1", false)), R"({"a\\b\n": 1})");
   EXPECT_EQ(arguments_of(kDsml.parameter("say \"hi\" now", "1", false)), R"({"say \"hi\" now": 1})");
   EXPECT_EQ(arguments_of(kDsml.parameter("", "1", false)), R"({"": 1})");
-  EXPECT_EQ(arguments_of("<｜DSML｜ parameter name=bare string=\"true\">x</｜DSML｜ parameter>"), R"({"bare": "x"})");
+  EXPECT_EQ(arguments_of("<｜DSML｜ parameter name=bare string=\"true\">x</｜DSML｜ parameter>"),
+            R"({"bare": "x"})");
   EXPECT_EQ(arguments_of("<｜DSML｜ parameter name=\"a\" type=\"x\" string=\"true\">x</｜DSML｜ parameter>"),
             R"({"a": "x"})");
 }
@@ -136,7 +137,8 @@ TEST(MalformedOutput, AParameterGivenTwiceCountsOnce) {
 
 TEST(MalformedOutput, ValuesWithoutAKnownKindAreWhatTheyLookLike) {
   const auto with = [](const std::string& attributes, const std::string& value) {
-    return arguments_of("<｜DSML｜ parameter name=\"a\"" + attributes + ">" + value + "</｜DSML｜ parameter>");
+    return arguments_of("<｜DSML｜ parameter name=\"a\"" + attributes + ">" + value +
+                        "</｜DSML｜ parameter>");
   };
   EXPECT_EQ(with("", "x"), R"({"a": "x"})");
   EXPECT_EQ(with("", "[1, 2]"), R"({"a": [1, 2]})");
@@ -181,7 +183,8 @@ TEST(MalformedOutput, NoKindOfNestingIsAProblem) {
 TEST(MalformedOutput, AMegabyteOfArgumentAndTenThousandCallsAreFine) {
   std::string value(1 << 20, 'x');
   value[5000] = '<';
-  EXPECT_EQ(arguments_of(kDsml.parameter("a", value)).size(), value.size() + std::string(R"({"a": ""})").size());
+  EXPECT_EQ(arguments_of(kDsml.parameter("a", value)).size(),
+            value.size() + std::string(R"({"a": ""})").size());
   std::string invokes;
   for (int call = 0; call < 10'000; ++call) {
     invokes += kDsml.invoke("f", kDsml.parameter("a", "1", false));
@@ -196,8 +199,9 @@ TEST(MalformedOutput, AMegabyteOfArgumentAndTenThousandCallsAreFine) {
 
 TEST(MalformedOutput, ALongRowOfMarkersTakesLinearTime) {
   // Each may be the begin of a call; a parser that goes back to the first again and again would not end here.
-  for (const std::string& part : {std::string("<｜DSML｜ calls>\n"), std::string("<｜DSML｜ "), std::string("\n"),
-                                  std::string("</think"), std::string("<｜DSML｜ invoke name=\"")}) {
+  for (const std::string& part :
+       {std::string("<｜DSML｜ calls>\n"), std::string("<｜DSML｜ "), std::string("\n"),
+        std::string("</think"), std::string("<｜DSML｜ invoke name=\"")}) {
     std::string text;
     while (text.size() < (1U << 20)) {
       text += part;

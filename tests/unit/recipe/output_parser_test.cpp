@@ -43,14 +43,13 @@ TEST(OutputParser, ReasoningThatIsNeverClosedStaysReasoning) {
 
 TEST(OutputParser, ReadsCallsOfBothVersions) {
   for (const Dsml& dsml : {kV41, kV4}) {
-    const std::string parameters = dsml.parameter("city", "Paris \"x\"\n") +
-                                   dsml.parameter("days", "[1, {\"k\": null}]", false);
-    const Parsed parsed = parse_text(
-        tools(), "I look.\n\n" + dsml.block(dsml.invoke("get", parameters) + dsml.invoke("list")));
+    const std::string parameters =
+        dsml.parameter("city", "Paris \"x\"\n") + dsml.parameter("days", "[1, {\"k\": null}]", false);
+    const Parsed parsed =
+        parse_text(tools(), "I look.\n\n" + dsml.block(dsml.invoke("get", parameters) + dsml.invoke("list")));
     EXPECT_EQ(parsed.content, "I look.");
     ASSERT_EQ(parsed.calls.size(), 2U);
-    EXPECT_EQ(parsed.calls[0],
-              (ParsedCall{"get", R"({"city": "Paris \"x\"\n", "days": [1, {"k": null}]})"}));
+    EXPECT_EQ(parsed.calls[0], (ParsedCall{"get", R"({"city": "Paris \"x\"\n", "days": [1, {"k": null}]})"}));
     EXPECT_EQ(parsed.calls[1], (ParsedCall{"list", "{}"}));
     EXPECT_EQ(parsed.order, "cTT");
   }
@@ -88,8 +87,8 @@ TEST(OutputParser, TheStopSequenceThatIsCompleteFirstWins) {
 TEST(OutputParser, StopSequencesAreForContentOnly) {
   ParserSettings settings = stops({"STOP"});
   settings.options.thinking_initial_stage = ThinkingStage::kReasoningStart;
-  const Parsed parsed = parse_text(
-      settings, "a STOP</think>" + kV41.block(kV41.invoke("f", kV41.parameter("k", "STOP"))));
+  const Parsed parsed =
+      parse_text(settings, "a STOP</think>" + kV41.block(kV41.invoke("f", kV41.parameter("k", "STOP"))));
   EXPECT_EQ(parsed.reasoning, "a STOP");
   EXPECT_EQ(parsed.calls.at(0).arguments, R"({"k": "STOP"})");
   EXPECT_EQ(parsed.stop, "");
@@ -115,7 +114,8 @@ TEST(OutputParserTokens, OnlyTheSpecialTokenIsTheMarker) {
 }
 
 TEST(OutputParserTokens, AValueMayHoldTextThatSpellsItsEnd) {
-  std::vector<int32_t> ids = ids_of(kV41.open() + "<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"k\" string=\"true\">");
+  std::vector<int32_t> ids =
+      ids_of(kV41.open() + "<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"k\" string=\"true\">");
   byte_tokenizer()->encode_plain("x</｜DSML｜ parameter>y</think>", ids);
   const std::vector<int32_t> rest = ids_of("</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n" + kV41.close());
   ids.insert(ids.end(), rest.begin(), rest.end());
@@ -152,8 +152,12 @@ TEST(OutputParserTokens, AnUnfinishedCharacterWaitsAndEndsAsReplacement) {
   }
   EXPECT_EQ(parsed.content, "é😀");
   EXPECT_EQ(parse_ids(tools(), {'a', 0xF0, 0x9F, 0x98}).content, "a\xEF\xBF\xBD");
-  EXPECT_EQ(parse_ids(tools(), {'a', 0xF0, 'b'}).content, "a\xEF\xBF\xBD" "b");
-  EXPECT_EQ(parse_ids(tools(), {0xF0, ByteTokenizer::kThinkEnd, 'b'}).content, "\xEF\xBF\xBD" "b");
+  EXPECT_EQ(parse_ids(tools(), {'a', 0xF0, 'b'}).content,
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(parse_ids(tools(), {0xF0, ByteTokenizer::kThinkEnd, 'b'}).content,
+            "\xEF\xBF\xBD"
+            "b");
 }
 
 TEST(OutputParserTokens, UnknownIdsAreNothing) {
@@ -211,7 +215,8 @@ TEST(OutputParserJson, KeepsTextWhereThereIsNoJson) {
 
 TEST(OutputParserJson, AFenceInsideOfAStringIsPartOfIt) {
   EXPECT_EQ(parse_text(json_mode(), "{\"a\":\"x\n```y\"}").content, "{\"a\":\"x\n```y\"}");
-  EXPECT_EQ(parse_text(json_mode(), "```json\n{\"a\":\"\\\"x\n```y\"}\n```").content, "{\"a\":\"\\\"x\n```y\"}");
+  EXPECT_EQ(parse_text(json_mode(), "```json\n{\"a\":\"\\\"x\n```y\"}\n```").content,
+            "{\"a\":\"\\\"x\n```y\"}");
 }
 
 TEST(OutputParserJson, ShowsASecondBlock) {

@@ -1,9 +1,9 @@
 // However output is cut, what comes out is the same.
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "output_support.h"
 
@@ -23,7 +23,8 @@ std::vector<ParserSettings> all_settings() {
   std::vector<ParserSettings> all;
   for (const bool json : {false, true}) {
     for (const std::vector<std::string>& stops :
-         {std::vector<std::string>{}, std::vector<std::string>{"STOP", "\n\n"}, std::vector<std::string>{"}", "é"}}) {
+         {std::vector<std::string>{}, std::vector<std::string>{"STOP", "\n\n"},
+          std::vector<std::string>{"}", "é"}}) {
       all.push_back(with(tools(), json, stops));
       all.push_back(with(thinking_tools(), json, stops));
     }
@@ -45,17 +46,22 @@ std::vector<std::string> outputs() {
   return {
       "\n\nthink\n\n</think>\n\nanswer é日😀\n",
       "plan\n</think>\n\nI call.\n\n" +
-          kDsml.block(kDsml.invoke("get", kDsml.parameter("a", odd) + kDsml.parameter("b", "[1, {\"k\": 2}]", false)) +
-                      kDsml.invoke("put")) + "\n",
-      "a\n\n" + kV4.block(kV4.invoke("f", kV4.parameter("say \"x\" =\"y\" now", "1", false))) + "\n\ntail\n\n" +
-          kV4.block(kV4.invoke("g")),
+          kDsml.block(kDsml.invoke(
+                          "get", kDsml.parameter("a", odd) + kDsml.parameter("b", "[1, {\"k\": 2}]", false)) +
+                      kDsml.invoke("put")) +
+          "\n",
+      "a\n\n" + kV4.block(kV4.invoke("f", kV4.parameter("say \"x\" =\"y\" now", "1", false))) +
+          "\n\ntail\n\n" + kV4.block(kV4.invoke("g")),
       "text STOSTOP \n more",
       "Here: ```json\n{\"a\": \"x\n```y}\"}\n```\nbye ```\n[1]\n```",
       "Sure {\"a\": [1, 2]} and\n\n" + kDsml.block(kDsml.invoke("f")),
       "<｜DSML｜ calls>\n <｜DSML｜ invoke nam=\"f\"> <｜DSML｜x </｜DSML｜ calls></think>\n",
-      kDsml.open() + "<｜DSML｜ invoke name=\"f\"> junk <｜DSML｜ parameter name=\"a\">{\"q\": tru</｜DSML｜ parameter>" +
+      kDsml.open() +
+          "<｜DSML｜ invoke name=\"f\"> junk <｜DSML｜ parameter name=\"a\">{\"q\": tru</｜DSML｜ "
+          "parameter>" +
           "<｜DSML｜ parameter name=\"a\" string=\"true\">dropped</｜DSML｜ invoke>\n \n junk",
-      kDsml.open() + "<｜DSML｜ invoke name=\"f\">" + kDsml.parameter("n", "{\"a\": 1,} x \\ud83d", false) + "</｜DS",
+      kDsml.open() + "<｜DSML｜ invoke name=\"f\">" + kDsml.parameter("n", "{\"a\": 1,} x \\ud83d", false) +
+          "</｜DS",
       "<｜DSML｜<｜DSML｜ calls>\n\n<</｜DSML｜</thi</think",
       "\xF0\x9F\x98 \xFF a\xC3",
       "\n\n\n\n<",
@@ -93,13 +99,41 @@ TEST(OutputSplits, ByteByByteChangesNothing) {
 }
 
 TEST(OutputSplits, RandomCutsOfRandomOutputChangeNothing) {
-  const std::vector<std::string> parts = {
-      "</think>", "\n", "\n\n", kDsml.open(), kV4.open(), kDsml.close(), kV4.close(),
-      "<｜DSML｜ invoke name=\"get\">\n", "<｜DSML｜invoke name=\"put\">", "</｜DSML｜ invoke>\n",
-      "<｜DSML｜ parameter name=\"a\" string=\"true\">", "<｜DSML｜ parameter name=\"n\" string=\"false\">",
-      "<｜DSML｜parameter name=\"é\">", "</｜DSML｜ parameter>\n", "text", "日本😀", "STOP", "ST", "```json\n", "\n```",
-      "{", "{\"a\": [1, 2]}", "]", "<", "</", "<｜DSML", "｜", "\"", "\\", "12.50", "true", " ", "<think>",
-      "\xE6\x97", "\xFF"};
+  const std::vector<std::string> parts = {"</think>",
+                                          "\n",
+                                          "\n\n",
+                                          kDsml.open(),
+                                          kV4.open(),
+                                          kDsml.close(),
+                                          kV4.close(),
+                                          "<｜DSML｜ invoke name=\"get\">\n",
+                                          "<｜DSML｜invoke name=\"put\">",
+                                          "</｜DSML｜ invoke>\n",
+                                          "<｜DSML｜ parameter name=\"a\" string=\"true\">",
+                                          "<｜DSML｜ parameter name=\"n\" string=\"false\">",
+                                          "<｜DSML｜parameter name=\"é\">",
+                                          "</｜DSML｜ parameter>\n",
+                                          "text",
+                                          "日本😀",
+                                          "STOP",
+                                          "ST",
+                                          "```json\n",
+                                          "\n```",
+                                          "{",
+                                          "{\"a\": [1, 2]}",
+                                          "]",
+                                          "<",
+                                          "</",
+                                          "<｜DSML",
+                                          "｜",
+                                          "\"",
+                                          "\\",
+                                          "12.50",
+                                          "true",
+                                          " ",
+                                          "<think>",
+                                          "\xE6\x97",
+                                          "\xFF"};
   const std::vector<ParserSettings> settings = all_settings();
   std::mt19937 random(20261201);
   for (int round = 0; round < 4000; ++round) {
@@ -142,7 +176,8 @@ TEST(OutputSplits, TokensOneByOneAreAsAllAtOnce) {
 TEST(OutputSplits, NothingIsLostButMarkup) {
   // Where there are no calls, no stop sequences and no JSON mode, all text comes out: all of it but ends of
   // reasoning, leading newlines, and calls tags that the end cut off.
-  for (const std::string text : {"a <｜DSML｜ b <｜DSML｜ calls> c", "<｜DSML｜x\n\n<｜DSML｜y>", "\\<｜DSML<｜DSM</｜DSML｜ calls>"}) {
+  for (const std::string text : {"a <｜DSML｜ b <｜DSML｜ calls> c", "<｜DSML｜x\n\n<｜DSML｜y>",
+                                 "\\<｜DSML<｜DSM</｜DSML｜ calls>"}) {
     EXPECT_EQ(parse_text(tools(), text).content, text);
   }
 }

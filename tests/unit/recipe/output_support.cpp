@@ -8,7 +8,8 @@ namespace hadal::recipe::testing {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kAdded = {"<｜end▁of▁sentence｜>", "</think>", "｜DSML｜", "<｜User｜>"};
+constexpr std::array<std::string_view, 4> kAdded = {"<｜end▁of▁sentence｜>", "</think>", "｜DSML｜",
+                                                    "<｜User｜>"};
 
 }  // namespace
 
@@ -88,8 +89,12 @@ std::string Dsml::invoke(std::string_view name, std::string_view parameters) con
          "</｜DSML｜" + space + "invoke>\n";
 }
 
-std::string Dsml::open() const { return spaced ? "<｜DSML｜ calls>\n" : "<｜DSML｜tool_calls>\n"; }
-std::string Dsml::close() const { return spaced ? "</｜DSML｜ calls>" : "</｜DSML｜tool_calls>"; }
+std::string Dsml::open() const {
+  return spaced ? "<｜DSML｜ calls>\n" : "<｜DSML｜tool_calls>\n";
+}
+std::string Dsml::close() const {
+  return spaced ? "</｜DSML｜ calls>" : "</｜DSML｜tool_calls>";
+}
 
 void Parsed::add(const std::vector<Piece>& pieces) {
   const auto say = [&](char what) {

@@ -1,10 +1,11 @@
 // Values that are not JSON become JSON, whatever they are.
 
-#include <gtest/gtest.h>
+#include "recipe/parse/raw_value.h"
 
 #include <random>
 
-#include "recipe/parse/raw_value.h"
+#include <gtest/gtest.h>
+
 #include "recipe/prepared_request.h"
 
 namespace hadal::recipe {
@@ -40,8 +41,9 @@ std::string repaired(std::string_view value, bool* changed = nullptr) {
 
 TEST(RawValue, PassesJsonOnAsItIs) {
   for (const std::string_view value :
-       {"1", " -0.5e-3 ", "true", "null", "\"a\\n\\u00e9\\ud83d\\ude00\"", "[]", "{}", "[1, [2], {\"k\": \"v\"}]",
-        "{\"a\": {\"b\": [true, false, null]}, \"c\": \"\\\\\"}", "[1.50,1E+5 , 0]\n", "\"\"", "{ } ", "[ [ ] ]"}) {
+       {"1", " -0.5e-3 ", "true", "null", "\"a\\n\\u00e9\\ud83d\\ude00\"", "[]", "{}",
+        "[1, [2], {\"k\": \"v\"}]", "{\"a\": {\"b\": [true, false, null]}, \"c\": \"\\\\\"}",
+        "[1.50,1E+5 , 0]\n", "\"\"", "{ } ", "[ [ ] ]"}) {
     bool changed = true;
     EXPECT_EQ(repaired(value, &changed), value);
     EXPECT_FALSE(changed) << value;

@@ -1,8 +1,8 @@
 #include "recipe/parse/stop_matcher.h"
 
-#include <gtest/gtest.h>
-
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace hadal::recipe {
 namespace {

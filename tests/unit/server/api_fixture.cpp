@@ -39,7 +39,7 @@ void ApiTest::start() {
   auto started = HttpServer::start(http_options, *api);
   ASSERT_TRUE(started) << started.error().message;
   server = std::move(*started);
-  api->set_http_stats([this] { return server->stats(); });
+  api->set_http_stats([running = server.get()] { return running->stats(); });
   if (loads_model) {
     ModelService model;
     model.engine = engine.get();
