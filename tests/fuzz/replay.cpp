@@ -27,6 +27,10 @@ int main(int argc, char** argv) {
   size_t num_files = 0;
   for (int i = 1; i < argc; ++i) {
     const std::filesystem::path path = argv[i];
+    if (!std::filesystem::exists(path)) {
+      std::fprintf(stderr, "%s does not exist\n", path.c_str());
+      return 1;
+    }
     if (!std::filesystem::is_directory(path)) {
       run_file(path);
       ++num_files;

@@ -399,6 +399,7 @@ Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t numb
       if (!drops_server_blocks_) {
         return refuse("Unsupported content block: server tools are not supported");
       }
+      notices_.add(fmt::format("messages.{}.content.{}: server tools are not supported; left out", index, number));
       break;
     case Kind::kToolUse:
       if (!calls_.emplace(block.id, false).second) {

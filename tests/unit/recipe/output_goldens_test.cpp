@@ -270,7 +270,8 @@ TEST_P(OutputGoldens, DifferFromTheReferenceOnlyWhereItLosesSomething) {
     }
   }
   std::ifstream file(HADAL_RECIPE_OUTPUT_DATA "/different.json");
-  EXPECT_EQ(different, AnyJson::parse(file)[GetParam()].get<std::vector<std::string>>());
+  EXPECT_EQ(different, AnyJson::parse(file)[GetParam()].get<std::vector<std::string>>())
+      << "the whole list: " << AnyJson(different).dump();
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, OutputGoldens, ::testing::Values("chat", "messages", "responses"),
