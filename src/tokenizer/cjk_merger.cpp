@@ -68,9 +68,14 @@ bool CjkMerger::border_merge_at(const char* border) const {
   });
 }
 
+bool CjkMerger::is_run(std::string_view text) {
+  return text.size() % 3 == 0 && !text.empty() && is_cjk_lead(text.front()) &&
+         is_cjk_lead(text[text.size() - 3]);
+}
+
 bool CjkMerger::start(std::string_view word, SmallMerge& row) const {
   const size_t count = word.size() / 3;
-  if (characters_.empty() || count == 0 || count > SmallMerge::kMaxSymbols || count * 3 != word.size()) {
+  if (characters_.empty() || count > SmallMerge::kMaxSymbols || !is_run(word)) {
     return false;
   }
   row.start(count, pair_ranks_);

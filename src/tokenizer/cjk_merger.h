@@ -45,6 +45,9 @@ class CjkMerger {
     }
   }
 
+  /// Whether text starts and ends like a run of CJK characters. (start() looks at all of it.)
+  static bool is_run(std::string_view text);
+
   /// Sets up `row` for a word and returns true; or returns false if this way does not do for it: other
   /// characters are in it, more than 64, or a merge of a part may matter. `row` must then be merged to its
   /// end.

@@ -57,7 +57,6 @@ class EncoderPool {
   }
 
   void give_back(std::unique_ptr<EncoderMemory> memory) {
-    memory->scratch.trim();
     // The pieces point into the text of the call that ends.
     memory->pieces.clear();
     memory->sub_pieces.clear();

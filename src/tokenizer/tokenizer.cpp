@@ -200,8 +200,8 @@ Result<std::shared_ptr<const Tokenizer>> build(const TokenizerFile& file) {
     }
   }
   HADAL_TRY(Pretokenizer pretokenizer, Pretokenizer::create(file.split_steps));
-  spdlog::debug("tokenizer: {} ids, {} merges ({}), {} added tokens, pre-tokenizer {}", vocabulary->size(),
-                file.merges.size(), bpe.can_match() ? "by matching" : "by merging", file.added_tokens.size(),
+  spdlog::debug("tokenizer: {} ids, {} merges, {} added tokens, pre-tokenizer {}", vocabulary->size(),
+                file.merges.size(), file.added_tokens.size(),
                 pretokenizer.by_hand() ? "by hand" : "by PCRE2");
   return std::make_shared<const BpeTokenizer>(std::move(vocabulary), std::move(bpe), std::move(pretokenizer),
                                               file.added_tokens);

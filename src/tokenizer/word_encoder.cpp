@@ -40,13 +40,13 @@ void WordEncoder::encode_unknown() {
         continue;
       }
       const int32_t token = bpe_.whole_word(word.key);
-      if (token != WholeWords::kNone) {
+      if (token != Bpe::kNoToken) {
         word.ids[0] = token;
         word.count = 1;
         cache_.insert(word.place, word.key, std::span(word.ids).first(1));
         continue;
       }
-    } else if (const int32_t token = bpe_.whole_long_word(text); token != WholeWords::kNone) {
+    } else if (const int32_t token = bpe_.whole_long_word(text); token != Bpe::kNoToken) {
       word.ids[0] = token;
       word.count = 1;
       continue;
@@ -59,7 +59,7 @@ void WordEncoder::encode_unknown() {
       continue;
     }
     const size_t first = batch_.many.size();
-    bpe_.encode(text, scratch_, batch_.many);
+    bpe_.encode_long(text, scratch_, batch_.many);
     set_ids(word, first);
   }
   merge_started_rows();
