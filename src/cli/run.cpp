@@ -1,7 +1,10 @@
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -14,6 +17,26 @@ Exit report(const Error& error, Exit exit) {
   return exit;
 }
 
+namespace {
+
+/// CLI11 calls a command it does not know an unexpected argument; the user meant a command.
+std::optional<Error> unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    return std::nullopt;
+  }
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) {
+      return std::nullopt;
+    }
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("unknown command '{}', expected one of: {}", printable(argv[1], 100), names)};
+}
+
+}  // namespace
+
 int run(int argc, const char* const* argv) {
   CLI::App app("hadal: an inference engine and server for DeepSeek-V4.1", "hadal");
   app.set_version_flag("--version", std::string("hadal ") + kVersion);
@@ -23,6 +46,9 @@ int run(int argc, const char* const* argv) {
   for (const auto add :
        {add_serve, add_chat, add_generate, add_logits, add_tokenize, add_recipe, add_inspect}) {
     add(app, selected);
+  }
+  if (const auto error = unknown_command(app, argc, argv)) {
+    return static_cast<int>(report(*error, Exit::kUsage));
   }
   try {
     app.parse(argc, argv);

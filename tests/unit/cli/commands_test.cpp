@@ -44,6 +44,13 @@ TEST(Program, UsageErrorsExitWith2AndOneLine) {
   }
 }
 
+TEST(Program, AnUnknownCommandIsNamedTogetherWithThoseThereAre) {
+  const Outcome outcome = run_program({"fly"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.error.find("unknown command 'fly'"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("serve"), std::string::npos) << outcome.error;
+}
+
 TEST(Program, FailuresExitWith1AndOneLine) {
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"generate", "--prompt", "a", "--model", "/nonexistent/model"},
