@@ -3,8 +3,8 @@
 //   bench_output
 //
 // The claim: the time for a token does not grow with the answer. For each kind of output and each protocol it
-// prints one JSON object a line: nanoseconds a token for answers of 1,000 to 256,000 tokens, and the ratio of the
-// longest to the 4,000-token one (1 is flat; short answers pay for their first and last events).
+// prints one JSON object a line: nanoseconds a token for answers of 1,000 to 256,000 tokens, and the ratio of
+// the longest to the 4,000-token one (1 is flat; short answers pay for their first and last events).
 
 #include <cstdint>
 #include <cstdio>
@@ -29,10 +29,12 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-constexpr std::string_view kOpen = "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"write\">\n<｜DSML｜ parameter name=\"k\" ";
+constexpr std::string_view kOpen =
+    "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"write\">\n<｜DSML｜ parameter name=\"k\" ";
 constexpr std::string_view kClose = "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>";
 constexpr std::string_view kCall =
-    "<｜DSML｜ invoke name=\"get\">\n<｜DSML｜ parameter name=\"k\" string=\"false\">12</｜DSML｜ parameter>\n"
+    "<｜DSML｜ invoke name=\"get\">\n<｜DSML｜ parameter name=\"k\" string=\"false\">12</｜DSML｜ "
+    "parameter>\n"
     "</｜DSML｜ invoke>\n";
 
 struct Kind {
@@ -48,7 +50,8 @@ std::vector<Kind> kinds() {
   return {
       {"reasoning", "", prose, "</think>ok"},
       {"content", "</think>", prose, ""},
-      {"string_argument", "</think>" + std::string(kOpen) + "string=\"true\">", prose + "say \"x\" \\", std::string(kClose)},
+      {"string_argument", "</think>" + std::string(kOpen) + "string=\"true\">", prose + "say \"x\" \\",
+       std::string(kClose)},
       {"raw_argument", "</think>" + std::string(kOpen) + "string=\"false\">[0", ", {\"a\": [1.5, \"b\\n\"]}",
        "]" + std::string(kClose)},
       {"calls", "</think><｜DSML｜ calls>\n", std::string(kCall), "</｜DSML｜ calls>"},

@@ -23,10 +23,10 @@ struct AnswerUsage {
 struct AnswerItem {
   enum class Kind { kReasoning, kContent, kCall };
   Kind kind = Kind::kContent;
-  std::string text = {};     ///< of a call the JSON text of its arguments
-  std::string name = {};     ///< of a call, as in the prompt
+  std::string text = {};  ///< of a call the JSON text of its arguments
+  std::string name = {};  ///< of a call, as in the prompt
   std::string call_id = {};
-  bool complete = true;  ///< false for a call that the end of the output cut off
+  bool complete = true;                      ///< false for a call that the end of the output cut off
   std::vector<OutputTokenInfo> tokens = {};  ///< those with log-probabilities
 };
 

@@ -29,8 +29,8 @@ GeneratorBase::GeneratorBase(const PreparedRequest& request, GeneratorOptions op
     : options_(std::move(options)),
       tokenizer_(std::move(tokenizer)),
       thinking_(request.thinking),
-      begins_with_reasoning_(request.thinking && request.parsing.thinking_initial_stage !=
-                                                     ThinkingStage::kContentContinuation),
+      begins_with_reasoning_(request.thinking &&
+                             request.parsing.thinking_initial_stage != ThinkingStage::kContentContinuation),
       counts_reasoning_(options_.parsing.value_or(request.parsing).thinking_initial_stage !=
                         ThinkingStage::kOff),
       parser_(parser_settings(request, options_), tokenizer_) {

@@ -77,7 +77,7 @@ class GeneratorBase : public ResponseGenerator {
   bool has_reasoning_ = false;
   uint64_t num_calls_ = 0;
   uint64_t dropped_text_bytes_ = 0;
-  uint64_t num_tokens_ = 0;  ///< pushed as ids
+  uint64_t num_tokens_ = 0;                                  ///< pushed as ids
   std::deque<std::pair<uint64_t, OutputTokenInfo>> tokens_;  ///< with log-probabilities, not shown yet
   std::vector<Event> events_;
 };

@@ -8,8 +8,8 @@
 
 namespace hadal::recipe {
 
-/// Appends a JSON list of entries {token, logprob, bytes, top_logprobs}. The text of a token that is not UTF-8
-/// is shown as `\xNN` for each of its bytes.
+/// Appends a JSON list of entries {token, logprob, bytes, top_logprobs}. The text of a token that is not
+/// UTF-8 is shown as `\xNN` for each of its bytes.
 void append_logprobs(std::string& out, std::span<const OutputTokenInfo> tokens,
                      const tokenizer::Tokenizer& tokenizer);
 

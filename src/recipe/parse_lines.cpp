@@ -31,8 +31,12 @@ uint64_t count_of(const Json& value, uint64_t otherwise = 0) {
   return value.is_number_unsigned() ? value.get<uint64_t>() : otherwise;
 }
 
-bool is_true(const Json& value) { return value.is_boolean() && value.get<bool>(); }
-bool is_false(const Json& value) { return value.is_boolean() && !value.get<bool>(); }
+bool is_true(const Json& value) {
+  return value.is_boolean() && value.get<bool>();
+}
+bool is_false(const Json& value) {
+  return value.is_boolean() && !value.get<bool>();
+}
 
 Protocol protocol_of(const Json& value) {
   const std::string name = text_of(value);
@@ -90,8 +94,8 @@ GeneratorOptions options_of(const Json& line) {
   return options;
 }
 
-/// Recorded runs that abbreviate their deltas do not tell which of them had these two fields, and the comparison
-/// takes all of them to have had them.
+/// Recorded runs that abbreviate their deltas do not tell which of them had these two fields, and the
+/// comparison takes all of them to have had them.
 void complete_delta(Json& event) {
   if (!member(event, "choices").empty() && !event.contains("usage")) {
     event["usage"] = nullptr;
@@ -228,7 +232,8 @@ std::string parse_line(std::string_view text, const TokenizerSet& tokenizers) {
   if (!line.is_object()) {
     return failed("the line is not a JSON object");
   }
-  auto request = prepare_request(protocol_of(member(line, "protocol")), json_text(member(line, "request")), {});
+  auto request =
+      prepare_request(protocol_of(member(line, "protocol")), json_text(member(line, "request")), {});
   if (!request) {
     return failed("request: " + request.error().message);
   }

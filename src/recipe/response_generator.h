@@ -42,7 +42,7 @@ enum class OutputFinish {
 };
 
 struct GeneratorOptions {
-  std::string response_id;         ///< without protocol prefix rules: exactly what is shown
+  std::string response_id;  ///< without protocol prefix rules: exactly what is shown
   std::string response_model;
   std::string system_fingerprint;  ///< Chat; null if empty
   int64_t created_unix_seconds = 0;
@@ -50,9 +50,9 @@ struct GeneratorOptions {
   std::function<int64_t()> clock;
   uint64_t prompt_tokens = 0;
   uint64_t cached_tokens = 0;
-  std::optional<std::string> signature;  ///< Messages: signature of thinking blocks; default response_id
-  uint64_t call_id_seed = 0;             ///< generated tool-call ids are a function of this and their index
-  SpecialTokens special_tokens;          ///< spellings in the output
+  std::optional<std::string> signature;   ///< Messages: signature of thinking blocks; default response_id
+  uint64_t call_id_seed = 0;              ///< generated tool-call ids are a function of this and their index
+  SpecialTokens special_tokens;           ///< spellings in the output
   std::optional<ParsingOptions> parsing;  ///< in place of the request's own
   /// For comparison with deepseek-recipe 0.2.0: loses what it loses (see ParserSettings), counts reasoning
   /// tokens by encoding the reasoning again, and shows whole Chat messages with its extra fields.
@@ -62,8 +62,8 @@ struct GeneratorOptions {
 /// Accepts output as token ids or as text in any split; the concatenation of what it emits does not depend
 /// on the split. After a stop sequence `finished()` is true and further input is ignored.
 ///
-/// push_*() and finish() return the events in order. A stop sequence ends the stream at once: the events of the
-/// end come with the push, and finish() has none left.
+/// push_*() and finish() return the events in order. A stop sequence ends the stream at once: the events of
+/// the end come with the push, and finish() has none left.
 class ResponseGenerator {
  public:
   /// `tokenizer` may be null if only text is fed; then reasoning tokens are not counted.

@@ -1,6 +1,6 @@
 // Arbitrary output cut at arbitrary places: the parser says the same for the whole output and for its pieces,
-// arguments of whole calls are JSON, all text is UTF-8, and the whole answers of a protocol do not depend on the
-// cuts either.
+// arguments of whole calls are JSON, all text is UTF-8, and the whole answers of a protocol do not depend on
+// the cuts either.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,8 +26,8 @@ void require(bool condition) {
   }
 }
 
-/// The first bytes of the input choose the settings and the cuts, the rest is the output. Rare letters stand for
-/// markers, so that short inputs reach deep states.
+/// The first bytes of the input choose the settings and the cuts, the rest is the output. Rare letters stand
+/// for markers, so that short inputs reach deep states.
 struct Input {
   ParserSettings settings;
   Protocol protocol = Protocol::kChat;
@@ -60,7 +60,8 @@ std::string_view expansion(uint8_t letter) {
     case 0x0E:
       return "STOP";
     case 0x0F:
-      return "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"k\" string=\"false\">";
+      return "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"k\" "
+             "string=\"false\">";
     default:
       return {};
   }
@@ -90,7 +91,8 @@ Input read(std::span<const uint8_t> data) {
   std::string piece;
   for (const uint8_t letter : data.subspan(size)) {
     const std::string_view whole = expansion(letter);
-    const std::string_view part = whole.empty() ? std::string_view(reinterpret_cast<const char*>(&letter), 1) : whole;
+    const std::string_view part =
+        whole.empty() ? std::string_view(reinterpret_cast<const char*>(&letter), 1) : whole;
     for (const char byte : part) {
       piece.push_back(byte);
       input.text.push_back(byte);

@@ -72,7 +72,9 @@ void ChatGenerator::on_finish() {
   }
 }
 
-Json ChatGenerator::response() const { return chat_response(answer(), options(), begins_with_reasoning(), tokenizer()); }
+Json ChatGenerator::response() const {
+  return chat_response(answer(), options(), begins_with_reasoning(), tokenizer());
+}
 
 void ChatGenerator::emit_delta(std::string_view delta, std::string_view logprobs) {
   emit_chunk(delta, logprobs, "null", chunks_have_usage_ ? "null" : "");

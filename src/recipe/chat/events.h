@@ -33,9 +33,9 @@ class ChatGenerator final : public GeneratorBase {
   void emit_delta(std::string_view delta, std::string_view logprobs = "null");
   std::string logprobs(std::string_view key, const Delta& delta) const;
 
-  std::string chunk_begin_;   ///< up to the choices
-  bool usage_in_own_chunk_;   ///< behind the last choice
-  bool chunks_have_usage_;    ///< the key, with null
+  std::string chunk_begin_;  ///< up to the choices
+  bool usage_in_own_chunk_;  ///< behind the last choice
+  bool chunks_have_usage_;   ///< the key, with null
   bool has_content_ = false;
   uint64_t num_calls_ = 0;
 };

@@ -18,8 +18,7 @@ Json chat_usage(const AnswerUsage& usage) {
     json["completion_tokens_details"]["reasoning_tokens"] = *usage.reasoning_tokens;
   }
   json["prompt_cache_hit_tokens"] = usage.cached_tokens;
-  json["prompt_cache_miss_tokens"] =
-      usage.prompt_tokens - std::min(usage.cached_tokens, usage.prompt_tokens);
+  json["prompt_cache_miss_tokens"] = usage.prompt_tokens - std::min(usage.cached_tokens, usage.prompt_tokens);
   return json;
 }
 

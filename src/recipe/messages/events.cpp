@@ -64,7 +64,9 @@ void MessagesGenerator::on_finish() {
   emit("message_stop", R"({"type":"message_stop"})");
 }
 
-Json MessagesGenerator::response() const { return messages_response(answer(), options(), begins_with_reasoning()); }
+Json MessagesGenerator::response() const {
+  return messages_response(answer(), options(), begins_with_reasoning());
+}
 
 void MessagesGenerator::open(Block block, std::string_view start) {
   close();

@@ -9,8 +9,8 @@
 
 namespace hadal::recipe {
 
-/// The name of an event is the `type` in its data. Every content block that starts is stopped; blocks follow the
-/// order of the output.
+/// The name of an event is the `type` in its data. Every content block that starts is stopped; blocks follow
+/// the order of the output.
 class MessagesGenerator final : public GeneratorBase {
  public:
   using GeneratorBase::GeneratorBase;

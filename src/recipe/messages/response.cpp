@@ -24,7 +24,8 @@ std::string_view stop_reason(AnswerFinish finish) {
   return "end_turn";
 }
 
-/// The arguments of a call as a value. Those of a call that was cut off are not JSON: nothing is shown of them.
+/// The arguments of a call as a value. Those of a call that was cut off are not JSON: nothing is shown of
+/// them.
 Json tool_input(const AnswerItem& item) {
   Json input = Json::parse(item.text, nullptr, false);
   if (input.is_object()) {

@@ -5,9 +5,7 @@
 //
 // with or without the space behind #, any word ending in `calls`, and any space between the tags.
 
-#include <algorithm>
-#include <utility>
-
+#include "recipe/parse/dsml_bytes.h"
 #include "recipe/parse/machine.h"
 
 namespace hadal::recipe {
@@ -17,8 +15,6 @@ namespace {
 constexpr std::string_view kNameAttribute = "name=\"";
 constexpr std::string_view kInvoke = "invoke";
 constexpr size_t kMaxTagBytes = 512;  ///< from `<#` to the end of the first tool's name
-constexpr size_t kMaxWordBytes = 64;
-constexpr size_t kMaxAttributeBytes = 256;
 
 // The order of call_markers_ and find_call_markers_.
 constexpr size_t kParameter = 0;
@@ -26,21 +22,20 @@ constexpr size_t kCloseCall = 1;
 constexpr size_t kNextCall = 2;
 constexpr size_t kFoundCall = 0;
 
-bool is_space(char byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
-bool is_word(char byte) {
-  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-         byte == '_';
+bool is_control(char byte) {
+  return static_cast<unsigned char>(byte) < 0x20;
 }
-bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20; }
 
-bool names_block(std::string_view word) { return word.ends_with("calls"); }
+bool names_block(std::string_view word) {
+  return word.ends_with("calls");
+}
 
 }  // namespace
 
 // ---- in front of a call
 
-/// Behind the newlines and `<#`, which are the last `num_marker_bytes` pending bytes; 0 where the output starts
-/// inside of a block.
+/// Behind the newlines and `<#`, which are the last `num_marker_bytes` pending bytes; 0 where the output
+/// starts inside of a block.
 void OutputParser::Machine::begin_calls(size_t num_marker_bytes) {
   text_state_ = state_;
   calls_in_block_ = false;
@@ -91,7 +86,7 @@ bool OutputParser::Machine::calls_tag_takes(char byte, Origin origin) {
   }
   switch (tag_part_) {
     case TagPart::kWord:
-      if (is_word(byte)) {
+      if (is_tag_word(byte)) {
         word_.push_back(byte);
         return word_.size() <= kMaxWordBytes;
       }
@@ -126,7 +121,7 @@ bool OutputParser::Machine::calls_tag_takes(char byte, Origin origin) {
 /// Space, then `<#` of a tag or `</#` of the end of the block.
 bool OutputParser::Machine::gap_takes(char byte, Origin origin) {
   if (gap_matched_ == 0) {
-    if (is_space(byte)) {
+    if (is_tag_space(byte)) {
       return true;
     }
     may_open_ = true;
@@ -265,187 +260,12 @@ void OutputParser::Machine::end_call() {
   calls_in_block_ = true;
 }
 
-// ---- parameters
-
-void OutputParser::Machine::run_key() {
-  while (!queue_.at_end()) {
-    const char byte = queue_.byte();
-    if (queue_.num_pending() == 0) {
-      key_quoted_ = byte == '"';
-      queue_.advance();
-      continue;
-    }
-    if (!key_quoted_ && (byte == ' ' || byte == '>')) {
-      key_bytes_ = queue_.num_pending();
-      end_key();
-      return;
-    }
-    queue_.advance();
-    if (key_quoted_ && byte == '"') {
-      key_bytes_ = queue_.num_pending();
-      word_.clear();
-      state_ = State::kKeyEnd;
-      return;
-    }
-  }
-}
-
-/// A quote ends the key if `>` or another attribute is behind it; else it is part of the key.
-void OutputParser::Machine::run_key_end() {
-  while (!queue_.at_end()) {
-    const char byte = queue_.byte();
-    queue_.advance();
-    word_.push_back(byte);
-    const bool attribute = word_.size() > 3 && word_.ends_with("=\"");
-    if (byte == '>' || attribute) {
-      end_key();
-      return;
-    }
-    if (!key_end_takes(byte)) {
-      queue_.go_back_to(key_bytes_);
-      state_ = State::kKey;
-      return;
-    }
-  }
-}
-
-/// Whether word_, up to `byte`, may become ` ATTRIBUTE="` or ` >`.
-bool OutputParser::Machine::key_end_takes(char byte) {
-  const std::string_view before = std::string_view(word_).substr(0, word_.size() - 1);
-  if (word_.size() > kMaxWordBytes) {
-    return false;
-  }
-  if (before.empty() || before.back() == ' ') {
-    return byte == ' ' || (!before.empty() && is_word(byte));
-  }
-  return before.back() != '=' && (is_word(byte) || byte == '=');
-}
-
-void OutputParser::Machine::end_key() {
-  queue_.go_back_to(key_bytes_);
-  const size_t quotes = key_quoted_ ? 1 : 0;
-  const std::string key(queue_.pending().substr(quotes, key_bytes_ - 2 * quotes));
-  skip_parameter_ = !keys_.insert(key).second;
-  if (skip_parameter_) {
-    ++faults_.repeated_keys;
-    queue_.drop(key_bytes_);
-  } else {
-    queue_.insert(PieceKind::kArguments, arguments_begun_ ? ", " : "{");
-    arguments_begun_ = true;
-    if (!key_quoted_) {
-      queue_.insert(PieceKind::kArguments, "\"");
-    }
-    queue_.settle(quotes, PieceKind::kArguments);
-    queue_.settle(key.size(), PieceKind::kArguments, PieceQueue::Form::kEscaped);
-    queue_.settle(quotes, PieceKind::kArguments);
-    queue_.insert(PieceKind::kArguments, key_quoted_ ? ": " : "\": ");
-  }
-  word_.clear();
-  state_ = State::kAttributes;
-}
-
-void OutputParser::Machine::run_attributes() {
-  while (!queue_.at_end()) {
-    const char byte = queue_.byte();
-    const bool broken = byte == '<' || byte == '\n' || word_.size() == kMaxAttributeBytes;
-    if (broken) {  // no end of the tag: the value begins here
-      begin_value();
-      return;
-    }
-    queue_.advance();
-    if (byte == '>') {
-      queue_.drop_all();
-      begin_value();
-      return;
-    }
-    word_.push_back(byte);
-  }
-  queue_.drop_all();
-}
-
-/// word_ holds the attributes behind the key.
-void OutputParser::Machine::begin_value() {
-  queue_.drop_all();
-  matched_ = 0;
-  if (word_.find("string=\"true\"") != std::string::npos) {
-    state_ = State::kString;
-    if (!skip_parameter_) {
-      queue_.insert(PieceKind::kArguments, "\"");
-    }
-  } else if (word_.find("string=\"false\"") != std::string::npos) {
-    state_ = State::kRaw;
-    raw_.emplace(queue_);
-  } else {
-    state_ = State::kUnknown;
-    ++faults_.repaired_values;
-  }
-}
-
-void OutputParser::Machine::run_value() {
-  const char first = close_.bytes().front();
-  while (!queue_.at_end()) {
-    if (matched_ == 0) {
-      queue_.advance(std::min(queue_.ahead().find(first), queue_.ahead().size()));
-      if (queue_.at_end()) {
-        break;
-      }
-    }
-    matched_ = close_.step(matched_, queue_.byte(), queue_.origin());
-    queue_.advance();
-    if (matched_ == close_.size()) {
-      end_value(queue_.num_pending() - matched_);
-      queue_.drop(matched_);
-      word_.clear();
-      closing_ = Closing::kValue;
-      state_ = State::kCloseTag;
-      return;
-    }
-  }
-  settle_value(queue_.num_pending() - matched_);
-}
-
-/// The first `count` pending bytes are part of the value.
-void OutputParser::Machine::settle_value(size_t count) {
-  if (skip_parameter_) {
-    queue_.drop(count);
-  } else if (state_ == State::kString) {
-    queue_.settle(count, PieceKind::kArguments, PieceQueue::Form::kEscaped);
-  } else if (state_ == State::kRaw) {
-    const size_t rest = queue_.num_pending() - count;
-    while (queue_.num_pending() - raw_->num_held() > rest) {
-      raw_->feed(queue_.pending()[raw_->num_held()]);
-    }
-  }
-}
-
-/// The first `count` pending bytes are the rest of the value.
-void OutputParser::Machine::end_value(size_t count) {
-  if (state_ == State::kUnknown && !skip_parameter_) {
-    if (Json::accept(queue_.pending().substr(0, count))) {
-      state_ = State::kRaw;
-      raw_.emplace(queue_);
-    } else {
-      state_ = State::kString;
-      queue_.insert(PieceKind::kArguments, "\"");
-    }
-  }
-  settle_value(count);
-  if (skip_parameter_) {
-    queue_.drop(queue_.num_pending() - matched_);
-  } else if (state_ == State::kString) {
-    queue_.insert(PieceKind::kArguments, "\"");
-  } else {
-    raw_->finish();
-    faults_.repaired_values += raw_->repaired() ? 1 : 0;
-  }
-}
-
 // ---- closing tags and behind them
 
 void OutputParser::Machine::run_close_tag() {
   while (!queue_.at_end()) {
     const char byte = queue_.byte();
-    const bool in_word = is_word(byte) && word_.size() < kMaxWordBytes;
+    const bool in_word = is_tag_word(byte) && word_.size() < kMaxWordBytes;
     if (in_word) {
       word_.push_back(byte);
     }
@@ -466,7 +286,8 @@ void OutputParser::Machine::run_close_tag() {
 void OutputParser::Machine::end_close_tag() {
   const bool ends_block = names_block(word_);
   if (closing_ == Closing::kValue) {
-    // A call that ends without the end of its last parameter. The reference takes the tag for the parameter's.
+    // A call that ends without the end of its last parameter. The reference takes the tag for the
+    // parameter's.
     const bool ends_call = !settings_.as_reference && (word_ == kInvoke || ends_block);
     if (!ends_call) {
       call_markers_.reset();
@@ -492,7 +313,7 @@ void OutputParser::Machine::leave_block() {
 /// Space at the end of the output is nothing; in front of more text it is text.
 void OutputParser::Machine::run_behind_calls() {
   while (!queue_.at_end()) {
-    if (!is_space(queue_.byte())) {
+    if (!is_tag_space(queue_.byte())) {
       queue_.go_back_to(0);
       enter_content(true);
       return;
@@ -503,29 +324,7 @@ void OutputParser::Machine::run_behind_calls() {
 
 /// The output ends in a calls block.
 void OutputParser::Machine::finish_call() {
-  const bool key = state_ == State::kKey || state_ == State::kKeyEnd;
-  if (key) {
-    queue_.insert(PieceKind::kArguments, arguments_begun_ ? ", " : "{");
-    arguments_begun_ = true;
-    const size_t behind_key = state_ == State::kKeyEnd ? queue_.num_pending() - key_bytes_ : 0;
-    const size_t quotes = key_quoted_ && queue_.num_pending() > 0 ? 1 : 0;
-    const size_t end_quotes = state_ == State::kKeyEnd ? 1 : 0;
-    queue_.settle(quotes, PieceKind::kArguments);
-    queue_.settle(queue_.num_pending() - end_quotes - behind_key, PieceKind::kArguments,
-                  PieceQueue::Form::kEscaped);
-    queue_.settle(end_quotes, PieceKind::kArguments);
-    if (behind_key > 0) {
-      queue_.insert(PieceKind::kArguments, ": ");
-    }
-  } else if (state_ == State::kString && !skip_parameter_) {
-    queue_.settle_all(PieceKind::kArguments, PieceQueue::Form::kEscaped);
-  } else if (state_ == State::kRaw && !skip_parameter_) {
-    raw_->abandon();
-    queue_.settle_all(PieceKind::kArguments);
-  } else if (state_ == State::kUnknown && !skip_parameter_) {
-    queue_.insert(PieceKind::kArguments, "\"");
-    queue_.settle_all(PieceKind::kArguments, PieceQueue::Form::kEscaped);
-  }
+  finish_parameter();
   queue_.drop_all();
   if (in_call_) {
     ++faults_.cut_calls;

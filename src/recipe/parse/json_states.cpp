@@ -26,7 +26,8 @@ void OutputParser::Machine::run_around_json() {
     const auto found = markers.step(byte, queue_.origin());
     queue_.advance();
     if (found) {
-      // Once there was JSON only another fence begins more of it: brackets in the text behind it mean nothing.
+      // Once there was JSON only another fence begins more of it: brackets in the text behind it mean
+      // nothing.
       const bool fence = *found == kJsonFence || *found == kPlainFence;
       const bool begins_json = *found >= kJsonFence;
       if (!begins_json || !json_seen_ || (fence && !settings_.as_reference)) {
@@ -45,8 +46,7 @@ void OutputParser::Machine::run_around_json() {
   if (!json_seen_ && !settings_.as_reference) {
     return;  // shown after all if no JSON follows
   }
-  const size_t with_newlines =
-      settings_.options.parse_tool_calls ? newlines_ + markers.matched(kCalls) : 0;
+  const size_t with_newlines = settings_.options.parse_tool_calls ? newlines_ + markers.matched(kCalls) : 0;
   const size_t waiting = std::min(std::max(markers.longest_match(), with_newlines), queue_.num_pending());
   blank(queue_.num_pending() - waiting);
 }

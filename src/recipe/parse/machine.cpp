@@ -13,7 +13,9 @@ Marker tag_marker(std::string_view begin, const SpecialTokens& special) {
   return Marker(std::string(begin) + dsml, begin.size(), begin.size() + dsml.size());
 }
 
-Marker special_marker(const std::string& spelling) { return Marker(spelling, 0, spelling.size()); }
+Marker special_marker(const std::string& spelling) {
+  return Marker(spelling, 0, spelling.size());
+}
 
 /// `</#WORD>`
 Marker block_end_marker(std::string_view word, const SpecialTokens& special) {
@@ -23,8 +25,7 @@ Marker block_end_marker(std::string_view word, const SpecialTokens& special) {
 
 }  // namespace
 
-OutputParser::Machine::Machine(ParserSettings settings,
-                               std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
+OutputParser::Machine::Machine(ParserSettings settings, std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
     : settings_(std::move(settings)),
       tokenizer_(std::move(tokenizer)),
       open_(tag_marker("<", settings_.special_tokens)),
@@ -49,11 +50,11 @@ OutputParser::Machine::Machine(ParserSettings settings,
   };
   reasoning_markers_ = MarkerSet({calls, end_of_reasoning});
   content_markers_ = behind_stops({calls, end_of_reasoning});
-  around_json_markers_ = MarkerSet({calls, end_of_reasoning, Marker("```json\n"), Marker("```\n"),
-                                    Marker("{"), Marker("[")});
+  around_json_markers_ =
+      MarkerSet({calls, end_of_reasoning, Marker("```json\n"), Marker("```\n"), Marker("{"), Marker("[")});
   json_markers_ = behind_stops({calls, Marker("\n```")});
-  call_markers_ = MarkerSet({Marker("parameter name="), close_,
-                             Marker(settings_.as_reference ? "" : "invoke name=\"")});
+  call_markers_ =
+      MarkerSet({Marker("parameter name="), close_, Marker(settings_.as_reference ? "" : "invoke name=\"")});
   find_call_markers_ = MarkerSet({Marker("invoke name=\""), block_end_marker("tool_calls", special),
                                   block_end_marker(" calls", special)});
 

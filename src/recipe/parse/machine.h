@@ -1,6 +1,6 @@
 #pragma once
 // The states of the output parser: machine.cpp holds what they share, text_states.cpp reasoning and content,
-// json_states.cpp JSON output mode, call_states.cpp tool calls.
+// json_states.cpp JSON output mode, call_states.cpp tool calls, parameter_states.cpp their arguments.
 
 #include <cstdint>
 #include <memory>
@@ -37,16 +37,16 @@ class OutputParser::Machine {
   enum class State : uint8_t {
     kReasoning,
     kContent,
-    kAroundJson,   ///< JSON output mode: text in front of the JSON and behind its fence
+    kAroundJson,  ///< JSON output mode: text in front of the JSON and behind its fence
     kJson,
-    kCallsTag,     ///< from `<#` to the name of a tool; also between calls and where the output starts in calls
-    kFindCall,     ///< the same as the reference does it: anything up to a call is skipped
+    kCallsTag,  ///< from `<#` to the name of a tool; also between calls and where the output starts in calls
+    kFindCall,  ///< the same as the reference does it: anything up to a call is skipped
     kFindName,
-    kCall,         ///< in a call, outside of parameters
+    kCall,  ///< in a call, outside of parameters
     kKey,
-    kKeyEnd,       ///< behind a quote that may end the key
-    kAttributes,   ///< between key and value
-    kString,       ///< values, by what the string attribute says
+    kKeyEnd,      ///< behind a quote that may end the key
+    kAttributes,  ///< between key and value
+    kString,      ///< values, by what the string attribute says
     kRaw,
     kUnknown,
     kCloseTag,     ///< behind `</#`
@@ -96,6 +96,13 @@ class OutputParser::Machine {
   void begin_call();
   void run_call();
   void end_call();
+  void run_close_tag();
+  void end_close_tag();
+  void leave_block();
+  void run_behind_calls();
+  void finish_call();
+
+  // parameter_states.cpp
   void run_key();
   void run_key_end();
   bool key_end_takes(char byte);
@@ -105,11 +112,8 @@ class OutputParser::Machine {
   void run_value();
   void settle_value(size_t count);
   void end_value(size_t count);
-  void run_close_tag();
-  void end_close_tag();
-  void leave_block();
-  void run_behind_calls();
-  void finish_call();
+  void finish_parameter();
+  void finish_key();
 
   ParserSettings settings_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
@@ -139,24 +143,24 @@ class OutputParser::Machine {
   size_t newlines_ = 0;           ///< directly in front of what may become `<#` or the end of reasoning
   size_t trailing_newlines_ = 0;  ///< directly in front of the cursor
   bool json_seen_ = false;
-  bool blanked_ = false;          ///< the space for this run of text outside of JSON has been given
+  bool blanked_ = false;  ///< the space for this run of text outside of JSON has been given
   JsonScanner json_;
 
   // Calls
   State text_state_ = State::kContent;  ///< where the block began
   TagPart tag_part_ = TagPart::kGap;
-  size_t marker_bytes_ = 0;             ///< pending bytes of newlines and `<#` in front of the tag
-  std::string word_;                    ///< a tag's word, a tool's name, attributes
-  size_t gap_matched_ = 0;              ///< bytes of `<#` or `</#` in a gap
+  size_t marker_bytes_ = 0;  ///< pending bytes of newlines and `<#` in front of the tag
+  std::string word_;         ///< a tag's word, a tool's name, attributes
+  size_t gap_matched_ = 0;   ///< bytes of `<#` or `</#` in a gap
   bool may_open_ = false;
   bool may_close_ = false;
-  size_t matched_ = 0;                  ///< of `name="` in a tag, of `</#` in a value
+  size_t matched_ = 0;  ///< of `name="` in a tag, of `</#` in a value
   bool calls_in_block_ = false;
   bool in_call_ = false;
   bool arguments_begun_ = false;
   std::unordered_set<std::string> keys_;  ///< parameters of this call
   bool key_quoted_ = false;
-  size_t key_bytes_ = 0;                ///< pending bytes of the key with its quotes
+  size_t key_bytes_ = 0;  ///< pending bytes of the key with its quotes
   bool skip_parameter_ = false;
   std::optional<RawValue> raw_;
   Closing closing_ = Closing::kBlock;

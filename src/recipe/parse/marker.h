@@ -40,7 +40,8 @@ class Marker {
 
  private:
   bool accepts(size_t at, char byte, Origin origin) const {
-    return bytes_[at] == byte && (origin == Origin::kText || (origin == Origin::kSpecialToken) == special(at));
+    return bytes_[at] == byte &&
+           (origin == Origin::kText || (origin == Origin::kSpecialToken) == special(at));
   }
   bool special(size_t at) const { return at >= special_begin_ && at < special_end_; }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The streaming parser of model output: reasoning, content, tool calls (DSML of V4 and V4.1), JSON output mode,
-// stop sequences. docs/protocol-compatibility-output.md says what it accepts and what becomes of the rest.
+// The streaming parser of model output: reasoning, content, tool calls (DSML of V4 and V4.1), JSON output
+// mode, stop sequences. docs/protocol-compatibility-output.md says what it accepts and what becomes of the
+// rest.
 
 #include <cstdint>
 #include <memory>
@@ -30,15 +31,17 @@ struct OutputFaults {
 struct ParserSettings {
   ParsingOptions options;
   SpecialTokens special_tokens;
-  /// Loses what deepseek-recipe 0.2.0 loses, for comparison with it: text in calls blocks outside of calls, and
-  /// the text (not the length) of what is not JSON in JSON output mode, one space for each piece of input.
+  /// Loses what deepseek-recipe 0.2.0 loses, for comparison with it: text in calls blocks outside of calls,
+  /// and the text (not the length) of what is not JSON in JSON output mode, one space for each piece of
+  /// input.
   bool as_reference = false;
 };
 
 /// Turns output, fed as text or as token ids cut anywhere, into pieces. However the output is cut, the pieces
 /// of one kind concatenate to the same text (but see ParserSettings::as_reference). Linear time in the length
 /// of the output; memory for the text that is not decided yet, which is a few bytes but for
-///   - a calls marker: until the tool's name is complete or it is clear that no call follows (512 bytes at most),
+///   - a calls marker: until the tool's name is complete or it is clear that no call follows (512 bytes at
+///   most),
 ///   - a parameter's name, and a value of which it is unknown whether it is a string,
 ///   - JSON output mode: text in front of the JSON.
 class OutputParser {
@@ -51,7 +54,8 @@ class OutputParser {
 
   /// Input behind a stop sequence or behind finish() is ignored.
   void push_text(std::string_view text);
-  /// The tokens are one unit, as one call of push_text() is. End-of-sentence at the end of the output is dropped.
+  /// The tokens are one unit, as one call of push_text() is. End-of-sentence at the end of the output is
+  /// dropped.
   void push_tokens(std::span<const int32_t> ids);
   void finish();
 

@@ -74,6 +74,8 @@ void UnitBuilder::replace_partial() {
   }
 }
 
-OutputUnit UnitBuilder::take() { return std::exchange(unit_, {}); }
+OutputUnit UnitBuilder::take() {
+  return std::exchange(unit_, {});
+}
 
 }  // namespace hadal::recipe

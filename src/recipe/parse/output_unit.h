@@ -18,8 +18,8 @@ struct TokenSpan {
 
 /// What one push of input brought: it never ends inside a character. Pushes are joined until that holds.
 struct OutputUnit {
-  std::string bytes;             ///< valid UTF-8
-  std::string origins;           ///< one Origin for each byte
+  std::string bytes;    ///< valid UTF-8
+  std::string origins;  ///< one Origin for each byte
   std::vector<TokenSpan> tokens;
 };
 
@@ -46,7 +46,7 @@ class UnitBuilder {
   void replace_partial();
 
   OutputUnit unit_;
-  std::string partial_;          ///< the bytes of an unfinished character
+  std::string partial_;  ///< the bytes of an unfinished character
   Origin partial_origin_ = Origin::kText;
   size_t missing_ = 0;           ///< bytes that the unfinished character lacks
   unsigned char lowest_ = 0x80;  ///< range of its next byte

@@ -57,7 +57,9 @@ class PieceQueue {
   }
   /// Adds a piece of its own after the settled bytes.
   void insert(Piece piece);
-  void insert(PieceKind kind, std::string_view text) { insert(Piece{.kind = kind, .text = std::string(text)}); }
+  void insert(PieceKind kind, std::string_view text) {
+    insert(Piece{.kind = kind, .text = std::string(text)});
+  }
 
   /// The pieces that are settled, in order.
   std::vector<Piece> take() { return std::exchange(ready_, {}); }
@@ -87,9 +89,9 @@ class PieceQueue {
   size_t cursor_ = 0;
   std::deque<Unit> units_;
   uint64_t num_tokens_ = 0;
-  std::optional<Piece> open_;            ///< may still grow
+  std::optional<Piece> open_;  ///< may still grow
   bool open_is_blank_ = false;
-  std::optional<PieceKind> text_kind_;   ///< of the text that was settled last, unless it was cut
+  std::optional<PieceKind> text_kind_;  ///< of the text that was settled last, unless it was cut
   std::vector<Piece> ready_;
   uint64_t num_reasoning_tokens_ = 0;
 };

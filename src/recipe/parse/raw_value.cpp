@@ -6,8 +6,12 @@ namespace {
 
 constexpr size_t kUnicodeEscape = 6;  // bytes of \uXXXX
 
-bool is_space(char byte) { return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r'; }
-bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
+bool is_space(char byte) {
+  return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r';
+}
+bool is_digit(char byte) {
+  return byte >= '0' && byte <= '9';
+}
 
 /// The value of a hexadecimal digit, or -1.
 int hex_value(char byte) {

@@ -11,9 +11,9 @@
 
 namespace hadal::recipe {
 
-/// Follows the bytes of one value and settles them as argument text, so that what has been passed on is always
-/// the beginning of valid JSON. From the first byte that cannot be part of JSON on, all text of the value goes
-/// into a JSON string at a place where one may stand: nothing that the model wrote is lost.
+/// Follows the bytes of one value and settles them as argument text, so that what has been passed on is
+/// always the beginning of valid JSON. From the first byte that cannot be part of JSON on, all text of the
+/// value goes into a JSON string at a place where one may stand: nothing that the model wrote is lost.
 ///
 ///   `[1, x]` -> `[1, "x]"]`    `{x: 1}` -> `{"x: 1}": null}`    `{"a": 1,}` -> `{"a": 1}`
 ///   `[1, 2`  -> `[1, 2]`       `hello`  -> `"hello"`            ``          -> `null`

@@ -38,7 +38,9 @@ std::string StopMatcher::push(std::string_view text) {
   return shown;
 }
 
-std::string StopMatcher::finish() { return std::exchange(held_, {}); }
+std::string StopMatcher::finish() {
+  return std::exchange(held_, {});
+}
 
 std::optional<std::string_view> StopMatcher::stop_string() const {
   return stopped_ ? std::optional(markers_.marker(*stopped_).bytes()) : std::nullopt;

@@ -10,9 +10,9 @@
 
 namespace hadal::recipe {
 
-/// Passes text on until a stop string is complete. Text that may still become one is held back, so nothing of a
-/// stop string is ever passed on. The string that is complete first ends the stream; of several that end at the
-/// same byte it is the first of the list. Empty stop strings are ignored.
+/// Passes text on until a stop string is complete. Text that may still become one is held back, so nothing of
+/// a stop string is ever passed on. The string that is complete first ends the stream; of several that end at
+/// the same byte it is the first of the list. Empty stop strings are ignored.
 class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stop_strings);

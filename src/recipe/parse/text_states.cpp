@@ -64,8 +64,7 @@ void OutputParser::Machine::run_text() {
     count_newlines(byte, matched());
     at_start_ = at_start_ && queue_.num_pending() <= markers.longest_match();
   }
-  const size_t waiting =
-      std::max(markers.longest_match(), newlines_wait ? newlines_ + matched() : 0);
+  const size_t waiting = std::max(markers.longest_match(), newlines_wait ? newlines_ + matched() : 0);
   queue_.settle(queue_.num_pending() - std::min(waiting, queue_.num_pending()), text_kind(state_));
 }
 

@@ -9,13 +9,13 @@ Result<std::vector<int32_t>> encode_prompt(const Prompt& prompt, const tokenizer
   const std::string_view text = prompt.text;
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 3 + prompt.special_ranges.size());
-  // A prompt uses ten spellings at most, over and over.
+  // A prompt uses few spellings, over and over.
   std::vector<std::pair<std::string_view, int32_t>> known;
   size_t at = 0;
   for (const auto& [begin, end] : prompt.special_ranges) {
     if (begin < at || end < begin || end > text.size()) {
-      return fail(ErrorCode::kInternal, "special range [{}, {}) of a prompt of {} bytes after byte {}", begin, end,
-                  text.size(), at);
+      return fail(ErrorCode::kInternal, "special range [{}, {}) of a prompt of {} bytes after byte {}", begin,
+                  end, text.size(), at);
     }
     if (begin > at) {
       tokenizer.encode_plain(text.substr(at, begin - at), ids);

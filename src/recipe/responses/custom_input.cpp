@@ -48,7 +48,9 @@ std::string CustomInput::push(std::string_view arguments) {
   return unescape(std::string_view(prefix_).substr(kPrefix.size()));
 }
 
-std::string CustomInput::cut_off() { return std::exchange(escape_, {}); }
+std::string CustomInput::cut_off() {
+  return std::exchange(escape_, {});
+}
 
 std::string CustomInput::unescape(std::string_view text) {
   std::string out;

@@ -6,8 +6,8 @@
 
 namespace hadal::recipe {
 
-/// Calls of custom tools are written as `{"input": "TEXT"}`; TEXT is given while the JSON arrives. Arguments of
-/// another shape are given as they are.
+/// Calls of custom tools are written as `{"input": "TEXT"}`; TEXT is given while the JSON arrives. Arguments
+/// of another shape are given as they are.
 class CustomInput {
  public:
   /// The text that a piece of the arguments adds. Escapes wait until they are whole.

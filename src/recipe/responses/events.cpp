@@ -94,8 +94,8 @@ Json ResponsesGenerator::response() const {
 void ResponsesGenerator::open_item(Open open, std::string_view id_prefix, const Json& item) {
   open_ = open;
   item_ = answer().items.size() - 1;
-  item_id_ = id_prefix.empty() ? item["id"].get<std::string>()
-                               : response_item_id(id_prefix, options(), index_);
+  item_id_ =
+      id_prefix.empty() ? item["id"].get<std::string>() : response_item_id(id_prefix, options(), index_);
   Json event;
   event["type"] = "response.output_item.added";
   event["item"] = item;
@@ -140,8 +140,8 @@ void ResponsesGenerator::close_text(const AnswerItem& item, ResponseStatus statu
   const Json part = response_text_part(item.text, logprobs);
   emit_item_event("response.output_text.done", {{"logprobs", logprobs}, {"text", item.text}}, true);
   emit_item_event("response.content_part.done", {{"part", part}}, true);
-  output_.push_back(response_message_item(options(), index_, status,
-                                          next_is_call ? "commentary" : "final_answer", &part));
+  output_.push_back(
+      response_message_item(options(), index_, status, next_is_call ? "commentary" : "final_answer", &part));
 }
 
 void ResponsesGenerator::close_call(const AnswerItem& item, ResponseStatus status) {

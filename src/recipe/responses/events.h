@@ -12,8 +12,9 @@
 
 namespace hadal::recipe {
 
-/// The name of an event is the `type` in its data; sequence numbers start at 0. Items are closed when the next
-/// one begins or at the end, and the objects of the last event hold them exactly as their own events did.
+/// The name of an event is the `type` in its data; sequence numbers start at 0. Items are closed when the
+/// next one begins or at the end, and the objects of the last event hold them exactly as their own events
+/// did.
 class ResponsesGenerator final : public GeneratorBase {
  public:
   ResponsesGenerator(const PreparedRequest& request, GeneratorOptions options,
@@ -47,8 +48,8 @@ class ResponsesGenerator final : public GeneratorBase {
 
   PreparedRequest request_;  ///< without its prompt
   Open open_ = Open::kNone;
-  size_t item_ = 0;          ///< of the open one, in the answer
-  uint64_t index_ = 0;       ///< of the open one, in the output
+  size_t item_ = 0;     ///< of the open one, in the answer
+  uint64_t index_ = 0;  ///< of the open one, in the output
   std::string item_id_;
   CustomInput custom_;
   std::string custom_input_;

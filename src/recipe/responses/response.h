@@ -28,8 +28,8 @@ Json response_reasoning_item(const GeneratorOptions& options, uint64_t index, Re
                              const Json* part);
 Json response_message_item(const GeneratorOptions& options, uint64_t index, ResponseStatus status,
                            std::string_view phase, const Json* part);
-/// A call. `input` is the text of a custom tool's input; the arguments of others are those of `item`, nothing of
-/// them while in progress.
+/// A call. `input` is the text of a custom tool's input; the arguments of others are those of `item`, nothing
+/// of them while in progress.
 Json response_call_item(const PreparedRequest& request, const GeneratorOptions& options, uint64_t index,
                         ResponseStatus status, const AnswerItem& item, std::string_view input);
 

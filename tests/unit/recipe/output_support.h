@@ -90,8 +90,8 @@ Streamed stream(const PreparedRequest& request, const std::vector<std::string>& 
 Streamed stream_ids(const PreparedRequest& request, const std::vector<int32_t>& ids,
                     OutputFinish finish = OutputFinish::kStop);
 
-/// The response that a client puts together out of the events of a protocol. Checks on the way what the protocol
-/// promises about the stream (order, ids, numbers, every start has its end) with gtest expectations.
+/// The response that a client puts together out of the events of a protocol. Checks on the way what the
+/// protocol promises about the stream (order, ids, numbers, every start has its end) with gtest expectations.
 Json replay(Protocol protocol, const std::vector<Event>& events);
 
 }  // namespace hadal::recipe::testing
