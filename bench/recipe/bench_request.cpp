@@ -1,15 +1,13 @@
 // Time from a request body to its prompt, one thread, in processor time:
 //
-//   bench_request [TOKENIZER.json] [--write DIRECTORY]
+//   bench_request [TOKENIZER.json]
 //
 // For each protocol and for conversations of 5 kB to 5 MB it prints one JSON object a line: microseconds for
 // reading and rendering, MB of body a second, and with a tokenizer also microseconds for the token ids. The
-// claim: MB a second do not fall with the length. --write leaves the bodies as files, PROTOCOL_BYTES.json, so
-// that compare_requests.py can time the reference package with the same ones.
+// claim: MB a second do not fall with the length. compare.py has the reference package beside it.
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -141,13 +139,8 @@ double best_seconds(Call call) {
 
 int main(int argc, char** argv) {
   std::shared_ptr<const hadal::tokenizer::Tokenizer> tokenizer;
-  std::string directory;
-  for (int index = 1; index < argc; ++index) {
-    if (std::string_view(argv[index]) == "--write" && index + 1 < argc) {
-      directory = argv[++index];
-      continue;
-    }
-    auto loaded = hadal::tokenizer::Tokenizer::load(argv[index]);
+  if (argc > 1) {
+    auto loaded = hadal::tokenizer::Tokenizer::load(argv[1]);
     if (!loaded) {
       std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
       return 1;
@@ -164,9 +157,6 @@ int main(int argc, char** argv) {
         Kind{"responses", Protocol::kResponses, responses_body}}) {
     for (const size_t bytes : {size_t{5'000}, size_t{50'000}, size_t{500'000}, size_t{5'000'000}}) {
       const std::string body = kind.make(bytes);
-      if (!directory.empty()) {
-        std::ofstream(directory + "/" + kind.name + "_" + std::to_string(bytes) + ".json") << body;
-      }
       const auto prepared = prepare_request(kind.protocol, body, {});
       if (!prepared) {
         std::fprintf(stderr, "%s: %s\n", kind.name, prepared.error().message.c_str());
