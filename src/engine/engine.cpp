@@ -18,7 +18,7 @@ class EngineImpl final : public Engine {
  public:
   EngineImpl(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options)
       : options_(options),
-        limits_{model.vocab_size(), options.max_model_len},
+        limits_{model.vocab_size(), options.max_model_len, options.eos_token_id},
         inbox_(options.max_num_seqs, options.max_waiting),
         loop_(model, pool, options_, inbox_, *cancellations_),
         thread_([this] {

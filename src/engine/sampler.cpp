@@ -44,6 +44,19 @@ struct Leader {
   double gap(double token_score) const { return token_score - score + (1e-9 + 1e-12 * std::abs(score)); }
 };
 
+/// The smallest logit that min-p keeps; never above the greatest.
+float lowest_likely_logit(const RowView& row, double min_p) {
+  const double bound = (row.best_score + fixed_log(min_p)) / row.scale;
+  if (!(bound > static_cast<double>(std::numeric_limits<float>::lowest()))) {
+    return std::numeric_limits<float>::lowest();
+  }
+  auto lowest = static_cast<float>(std::min(bound, static_cast<double>(row.maximum)));
+  if (static_cast<double>(lowest) < bound) {
+    lowest = std::nextafter(lowest, std::numeric_limits<float>::max());
+  }
+  return std::min(lowest, row.maximum);
+}
+
 /// The first token with the row's greatest logit.
 int32_t first_maximum(const RowView& row) {
   const auto block = std::find(row.block_maxima.begin(), row.block_maxima.end(), row.maximum);
@@ -70,6 +83,9 @@ TokenRank Sampler::last_kept(const RowView& row, const SamplingParams& params) {
   }
   if (params.top_p < 1) {
     last = std::min(last, finder_.top_p(row, params.top_p));
+  }
+  if (params.min_p > 0) {
+    last = std::min(last, last_rank_of(lowest_likely_logit(row, params.min_p)));
   }
   return last;
 }
@@ -130,7 +146,7 @@ void Sampler::fill_logprobs(const RowView& row, TokenRank last_kept, int64_t num
 }
 
 Result<OutputToken> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
-                                    int64_t position) {
+                                    int64_t position, int32_t forced) {
   const FlushDenormals denormals_are_zero;  // as in the threads of the pool: the same on every thread
   const auto num_tokens = static_cast<int64_t>(logits.size());
   if (num_tokens < 1 || num_tokens > kMaxRowTokens) {
@@ -156,7 +172,11 @@ Result<OutputToken> Sampler::sample(std::span<const float> logits, const Samplin
 
   OutputToken output;
   const TokenRank last = greedy ? kKeepAll : last_kept(row, params);
-  output.token = greedy ? first_maximum(row) : draw(row, last, params.seed, position);
+  if (forced != kNoToken) {
+    output.token = forced;
+  } else {
+    output.token = greedy ? first_maximum(row) : draw(row, last, params.seed, position);
+  }
   if (wants_logprobs) {
     fill_logprobs(row, last, params.top_logprobs, output);
   }
@@ -168,7 +188,7 @@ void BatchSampler::sample(std::span<const SampleRow> rows, std::span<Result<Outp
   const auto stride = std::min(static_cast<int64_t>(samplers_.size()), num_rows);
   pool_->parallel_for(stride, [&](int64_t first) {
     for (int64_t i = first; i < num_rows; i += stride) {
-      results[i] = samplers_[first].sample(rows[i].logits, *rows[i].params, rows[i].position);
+      results[i] = samplers_[first].sample(rows[i].logits, *rows[i].params, rows[i].position, rows[i].forced);
     }
   });
 }

@@ -4,11 +4,12 @@
 //
 //   score(t) = double(logit(t)) * (1 / temperature)             in double, the reciprocal rounded once
 //   weight   = round(e^(score - best score) * 2^44)             integers (row_kernels.h), exact sums
-//   kept     = top-p and top-k, each on the whole row, both obeyed; ties go to the lower id (token_order.h)
+//   kept     = top-p, top-k and min-p, each on the whole row, all obeyed; ties go to the lower id (token_order.h)
+//              min-p keeps the logits that are at least (best score + ln min_p) * temperature
 //   token    = the kept token with the greatest score + gumbel(seed, position, t), the lower id on ties
 //   logprob  = score - best score - ln(sum of kept weights / 2^44), at least -9999
 //
-// Greedy (temperature below 1e-5): the token of the greatest logit, the lower id on ties; top-p, top-k and
+// Greedy (temperature below 1e-5): the token of the greatest logit, the lower id on ties; the filters and
 // the seed have no effect, and log-probabilities are those of the plain softmax (temperature 1, nothing
 // filtered).
 //
@@ -31,6 +32,8 @@ inline constexpr double kGreedyBelow = 1e-5;
 inline constexpr float kLowestLogprob = -9999.0F;
 inline constexpr int64_t kMaxRowTokens = int64_t{1} << 19;  ///< where sums of weights still fit
 
+inline constexpr int32_t kNoToken = -1;
+
 constexpr bool is_greedy(const SamplingParams& params) {
   return params.temperature < kGreedyBelow;
 }
@@ -43,8 +46,10 @@ class Sampler {
   /// `logits`: [vocab_size] float32, at most kMaxRowTokens; `position`: index in the whole sequence of the
   /// token that is produced; `params` must have passed validate_request. Log-probabilities are computed only
   /// if params.top_logprobs >= 0 (else OutputToken::logprob is 0). `top` holds min(top_logprobs, vocab_size)
-  /// tokens, best first; those that a filter removed follow with kLowestLogprob. kInternal: a bad row.
-  Result<OutputToken> sample(std::span<const float> logits, const SamplingParams& params, int64_t position);
+  /// tokens, best first; those that a filter removed follow with kLowestLogprob. `forced`: the token to take
+  /// in place of a draw (teacher forcing), kNoToken for none. kInternal: a bad row.
+  Result<OutputToken> sample(std::span<const float> logits, const SamplingParams& params, int64_t position,
+                             int32_t forced = kNoToken);
 
  private:
   TokenRank last_kept(const RowView& row, const SamplingParams& params);
@@ -62,6 +67,7 @@ struct SampleRow {
   std::span<const float> logits;
   const SamplingParams* params = nullptr;
   int64_t position = 0;
+  int32_t forced = kNoToken;
 };
 
 /// Samples the rows of many sequences over the threads of a pool, a row by one thread.

@@ -25,6 +25,11 @@ inline TokenRank token_rank(float logit, int32_t token) {
   return static_cast<uint64_t>(~ascending) << 32 | static_cast<uint32_t>(token);
 }
 
+/// The rank after which every token has a smaller logit than `logit`.
+inline TokenRank last_rank_of(float logit) {
+  return token_rank(logit, 0) | std::numeric_limits<uint32_t>::max();
+}
+
 inline int32_t rank_token(TokenRank rank) {
   return static_cast<int32_t>(static_cast<uint32_t>(rank));
 }

@@ -1,5 +1,10 @@
 #include "engine/validation.h"
 
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
 #include "engine/sampler.h"
 
 namespace hadal::engine {
@@ -11,6 +16,66 @@ Result<void> validate_tokens(std::string_view field, std::span<const int32_t> to
       return fail(ErrorCode::kInvalidArgument, "{}[{}]: token id {}, expected 0 to {}", field, i, tokens[i],
                   vocab_size - 1);
     }
+  }
+  return {};
+}
+
+Result<void> validate_range(std::string_view field, double value, double lowest, double highest) {
+  if (!(value >= lowest && value <= highest)) {
+    return fail(ErrorCode::kInvalidArgument, "{}: {}, expected {} to {}", field, value, lowest, highest);
+  }
+  return {};
+}
+
+Result<void> validate_biases(const std::vector<TokenBias>& biases, int64_t vocab_size) {
+  if (biases.size() > kMaxLogitBiases) {
+    return fail(ErrorCode::kInvalidArgument, "logit_bias: {} tokens, expected at most {}", biases.size(),
+                kMaxLogitBiases);
+  }
+  std::unordered_set<int32_t> tokens;
+  for (const TokenBias& bias : biases) {
+    if (bias.token < 0 || bias.token >= vocab_size || !tokens.insert(bias.token).second) {
+      return fail(ErrorCode::kInvalidArgument, "logit_bias: token id {}, expected different ones from 0 to {}",
+                  bias.token, vocab_size - 1);
+    }
+    HADAL_CHECK(validate_range(fmt::format("logit_bias[{}]", bias.token), bias.bias, -kMaxLogitBias,
+                               kMaxLogitBias));
+  }
+  return {};
+}
+
+/// What shapes the logits (logit_adjustments.h).
+Result<void> validate_adjustments(const SamplingParams& params, int32_t eos_token_id, int64_t vocab_size) {
+  HADAL_CHECK(validate_range("presence_penalty", params.presence_penalty, -kMaxPenalty, kMaxPenalty));
+  HADAL_CHECK(validate_range("frequency_penalty", params.frequency_penalty, -kMaxPenalty, kMaxPenalty));
+  if (!(params.repetition_penalty > 0 && params.repetition_penalty <= kMaxRepetitionPenalty)) {
+    return fail(ErrorCode::kInvalidArgument, "repetition_penalty: {}, expected more than 0 and at most {}",
+                params.repetition_penalty, kMaxRepetitionPenalty);
+  }
+  HADAL_CHECK(validate_biases(params.logit_bias, vocab_size));
+  HADAL_CHECK(validate_tokens("allowed_token_ids", params.allowed_token_ids, vocab_size));
+  HADAL_CHECK(validate_tokens("golden_token_ids", params.golden_token_ids, vocab_size));
+  if (params.min_tokens < 0 || params.min_tokens > params.max_tokens) {
+    return fail(ErrorCode::kInvalidArgument, "min_tokens: {}, expected 0 to max_tokens ({})",
+                params.min_tokens, params.max_tokens);
+  }
+  const auto ends = [&](int32_t token) {
+    return (token == eos_token_id && !params.ignore_eos) ||
+           std::find(params.stop_token_ids.begin(), params.stop_token_ids.end(), token) !=
+               params.stop_token_ids.end();
+  };
+  const auto& allowed = params.allowed_token_ids;
+  if (params.min_tokens > 0 && !allowed.empty() && std::all_of(allowed.begin(), allowed.end(), ends)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "allowed_token_ids: only tokens that end the answer, which min_tokens ({}) forbids",
+                params.min_tokens);
+  }
+  if (params.thinking_budget < -1) {
+    return fail(ErrorCode::kInvalidArgument, "thinking_budget: {}, expected -1 (no limit) or at least 0",
+                params.thinking_budget);
+  }
+  if (params.thinking_budget >= 0) {
+    HADAL_CHECK(validate_tokens("thinking_end_token", {&params.thinking_end_token, 1}, vocab_size));
   }
   return {};
 }
@@ -27,6 +92,7 @@ Result<void> validate_sampling(const SamplingParams& params, int64_t vocab_size)
   if (params.top_k != -1 && params.top_k < 1) {
     return fail(ErrorCode::kInvalidArgument, "top_k: {}, expected -1 (off) or at least 1", params.top_k);
   }
+  HADAL_CHECK(validate_range("min_p", params.min_p, 0, 1));
   if (params.max_tokens < 1) {
     return fail(ErrorCode::kInvalidArgument, "max_tokens: {}, expected at least 1", params.max_tokens);
   }
@@ -57,7 +123,8 @@ Result<void> validate_request(const Request& request, const RequestLimits& limit
                 prompt_length, limits.max_model_len);
   }
   HADAL_CHECK(validate_tokens("prompt", request.prompt, limits.vocab_size));
-  return validate_sampling(request.sampling, limits.vocab_size);
+  HADAL_CHECK(validate_sampling(request.sampling, limits.vocab_size));
+  return validate_adjustments(request.sampling, limits.eos_token_id, limits.vocab_size);
 }
 
 Result<EngineOptions> resolve_options(EngineOptions options, const model::LanguageModel& model) {

@@ -11,6 +11,7 @@ namespace hadal::engine {
 struct RequestLimits {
   int64_t vocab_size = 0;
   int64_t max_model_len = 0;
+  int32_t eos_token_id = 1;
 };
 
 /// kInvalidArgument names the field, what was found and what was expected. Linear in the request's size.

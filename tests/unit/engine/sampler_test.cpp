@@ -22,12 +22,13 @@ using testing::HasSubstr;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 SamplingParams make_params(double temperature, double top_p = 1, int64_t top_k = -1,
-                           int64_t top_logprobs = -1) {
+                           int64_t top_logprobs = -1, double min_p = 0) {
   SamplingParams params;
   params.temperature = temperature;
   params.top_p = top_p;
   params.top_k = top_k;
   params.top_logprobs = top_logprobs;
+  params.min_p = min_p;
   return params;
 }
 
@@ -63,7 +64,8 @@ std::vector<double> filtered_softmax(const std::vector<float>& row, const Sampli
     double& probability = probabilities[order[place]];
     const double own = probability / sum;
     const bool stays =
-        better <= params.top_p + 1e-12 && (params.top_k < 0 || static_cast<int64_t>(place) < params.top_k);
+        better <= params.top_p + 1e-12 && (params.top_k < 0 || static_cast<int64_t>(place) < params.top_k) &&
+        probability >= params.min_p * (1 - 1e-9);
     better += own;
     probability = stays ? own : 0;
     kept += probability;
@@ -87,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(All, SamplerDistribution,
                                          DistributionCase{"Hot", make_params(3)},
                                          DistributionCase{"TopP", make_params(1, 0.8)},
                                          DistributionCase{"TopK", make_params(1, 1, 4)},
-                                         DistributionCase{"Both", make_params(1.5, 0.9, 6)}),
+                                         DistributionCase{"MinP", make_params(1, 1, -1, -1, 0.2)},
+                                         DistributionCase{"All", make_params(1.5, 0.9, 6, -1, 0.05)}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(SamplerDistribution, IsTheFilteredSoftmax) {
@@ -117,6 +120,34 @@ TEST_P(SamplerDistribution, IsTheFilteredSoftmax) {
   const double spread = 2 / (9 * degrees);
   EXPECT_LT(chi_square, degrees * std::pow(1 - spread + 4.265 * std::sqrt(spread), 3));
   EXPECT_GE(degrees, 3);
+}
+
+TEST(Sampler, MinPKeepsTheBestTokenAndItsEquals) {
+  const std::vector<float> row{-1, 3, 2.999F, 3, -kInfinity};
+  for (const double temperature : {0.01, 0.3, 1.0, 7.0, 1e6}) {
+    for (int64_t position = 0; position < 200; ++position) {
+      const int32_t token = sample(row, make_params(temperature, 1, -1, -1, 1.0), position).token;
+      EXPECT_TRUE(token == 1 || token == 3) << token;
+    }
+  }
+  for (const double min_p : {1e-300, 1e-9}) {
+    const auto plain = sample(row, make_params(1, 1, -1, 4), 3);
+    EXPECT_TRUE(same(sample(row, make_params(1, 1, -1, 4, min_p), 3), plain)) << "removes nothing here";
+  }
+}
+
+TEST(Sampler, AForcedTokenKeepsItsOwnLogprob) {
+  const std::vector<float> row{0, 1, 2, 3};
+  Sampler sampler;
+  for (const double temperature : {0.0, 1.0}) {
+    const SamplingParams params = make_params(temperature, 1, -1, 4);
+    const OutputToken drawn = *sampler.sample(row, params, 0);
+    const OutputToken forced = *sampler.sample(row, params, 0, 1);
+    EXPECT_EQ(forced.token, 1);
+    EXPECT_EQ(forced.logprob, drawn.top[2].logprob);
+    EXPECT_EQ(forced.top.size(), 4U);
+  }
+  EXPECT_EQ(sampler.sample(row, make_params(1, 1, 2, 0), 0, 1)->logprob, kLowestLogprob) << "filtered out";
 }
 
 TEST(Sampler, DrawsTheGreatestNoisyScoreOfAllTokens) {

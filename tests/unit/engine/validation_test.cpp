@@ -88,6 +88,51 @@ TEST(ValidateRequest, NamesTheFieldTheValueAndTheRange) {
   EXPECT_THAT(refusal([](Request& request) { request.prompt.clear(); }), StartsWith("prompt: no tokens"));
 }
 
+TEST(ValidateRequest, NamesTheAdjustmentThatIsOutOfRange) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double value : {-0.1, 1.1, nan}) {
+    EXPECT_THAT(refusal([&](Request& request) { request.sampling.min_p = value; }), StartsWith("min_p: "));
+  }
+  for (const double value : {-2.1, 2.1, nan}) {
+    EXPECT_THAT(refusal([&](Request& request) { request.sampling.presence_penalty = value; }),
+                StartsWith("presence_penalty: "));
+    EXPECT_THAT(refusal([&](Request& request) { request.sampling.frequency_penalty = value; }),
+                StartsWith("frequency_penalty: "));
+  }
+  for (const double value : {0.0, -1.0, 101.0, nan}) {
+    EXPECT_THAT(refusal([&](Request& request) { request.sampling.repetition_penalty = value; }),
+                StartsWith("repetition_penalty: "));
+  }
+  const auto bias = [](std::vector<TokenBias> biases) {
+    return refusal([&](Request& request) { request.sampling.logit_bias = std::move(biases); });
+  };
+  EXPECT_EQ(bias({{0, -100}, {49, 100}}), "accepted");
+  EXPECT_THAT(bias({{50, 1}}), StartsWith("logit_bias: token id 50"));
+  EXPECT_THAT(bias({{-1, 1}}), StartsWith("logit_bias: token id -1"));
+  EXPECT_THAT(bias({{3, 1}, {3, 1}}), StartsWith("logit_bias: token id 3"));
+  EXPECT_THAT(bias({{3, nan}}), StartsWith("logit_bias[3]: "));
+  EXPECT_THAT(bias({{3, 101}}), StartsWith("logit_bias[3]: 101"));
+  EXPECT_THAT(bias(std::vector<TokenBias>(5000)), StartsWith("logit_bias: 5000 tokens"));
+  for (const int64_t value : {-1, 17}) {
+    EXPECT_THAT(refusal([&](Request& request) { request.sampling.min_tokens = value; }),
+                StartsWith(fmt::format("min_tokens: {}", value)));
+  }
+  EXPECT_THAT(refusal([](Request& request) { request.sampling.allowed_token_ids = {50}; }),
+              StartsWith("allowed_token_ids[0]: token id 50"));
+  EXPECT_THAT(refusal([](Request& request) { request.sampling.golden_token_ids = {1, -1}; }),
+              StartsWith("golden_token_ids[1]: token id -1"));
+  EXPECT_THAT(refusal([](Request& request) { request.sampling.thinking_budget = -2; }),
+              StartsWith("thinking_budget: -2"));
+  EXPECT_THAT(refusal([](Request& request) { request.sampling.thinking_budget = 5; }),
+              StartsWith("thinking_end_token[0]: token id -1"));
+  EXPECT_THAT(refusal([](Request& request) {
+                request.sampling.allowed_token_ids = {1, 4};
+                request.sampling.stop_token_ids = {4};
+                request.sampling.min_tokens = 1;
+              }),
+              StartsWith("allowed_token_ids: only tokens that end the answer"));
+}
+
 TEST(ValidateRequest, APromptWithoutRoomNamesBothNumbers) {
   EXPECT_EQ(refusal([](Request& request) { request.prompt.assign(100, 3); }),
             "prompt: 100 tokens leave no room for output, expected fewer than the maximum length of 100");
