@@ -4,7 +4,8 @@
 //
 //   score(t) = double(logit(t)) * (1 / temperature)             in double, the reciprocal rounded once
 //   weight   = round(e^(score - best score) * 2^44)             integers (row_kernels.h), exact sums
-//   kept     = top-p, top-k and min-p, each on the whole row, all obeyed; ties go to the lower id (token_order.h)
+//   kept     = top-p, top-k and min-p, each on the whole row, all obeyed; ties go to the lower id
+//   (token_order.h)
 //              min-p keeps the logits that are at least (best score + ln min_p) * temperature
 //   token    = the kept token with the greatest score + gumbel(seed, position, t), the lower id on ties
 //   logprob  = score - best score - ln(sum of kept weights / 2^44), at least -9999

@@ -35,11 +35,12 @@ Result<void> validate_biases(const std::vector<TokenBias>& biases, int64_t vocab
   std::unordered_set<int32_t> tokens;
   for (const TokenBias& bias : biases) {
     if (bias.token < 0 || bias.token >= vocab_size || !tokens.insert(bias.token).second) {
-      return fail(ErrorCode::kInvalidArgument, "logit_bias: token id {}, expected different ones from 0 to {}",
-                  bias.token, vocab_size - 1);
+      return fail(ErrorCode::kInvalidArgument,
+                  "logit_bias: token id {}, expected different ones from 0 to {}", bias.token,
+                  vocab_size - 1);
     }
-    HADAL_CHECK(validate_range(fmt::format("logit_bias[{}]", bias.token), bias.bias, -kMaxLogitBias,
-                               kMaxLogitBias));
+    HADAL_CHECK(
+        validate_range(fmt::format("logit_bias[{}]", bias.token), bias.bias, -kMaxLogitBias, kMaxLogitBias));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "server/access.h"
 #include "server/json_body.h"
+#include "server/sampling_fields.h"
 #include "server/unsupported_fields.h"
 
 namespace hadal::server {
@@ -81,16 +82,10 @@ class Reader {
     sampling.temperature = temperature.value_or(1.0);
     HADAL_TRY(const auto top_p, number_member(body_, "top_p", 0, 1, /*excludes_lowest=*/true));
     sampling.top_p = top_p.value_or(1.0);
-    HADAL_TRY(const auto top_k, integer_member(body_, "top_k", -1, INT32_MAX));
-    sampling.top_k = top_k.value_or(-1) <= 0 ? -1 : *top_k;  // 0 means off for other servers
     HADAL_TRY(const auto seed, integer_member(body_, "seed", 0, INT64_MAX));
     request_.has_seed = seed.has_value();
     sampling.seed = seed ? static_cast<uint64_t>(*seed) : random_bits();
-    HADAL_TRY(const auto ignore_eos, bool_member(body_, "ignore_eos"));
-    sampling.ignore_eos = ignore_eos.value_or(false);
-    if (const auto ids = body_.find("stop_token_ids"); ids != body_.end() && !ids->is_null()) {
-      HADAL_TRY(sampling.stop_token_ids, token_ids(*ids, "stop_token_ids", model_.vocab_size));
-    }
+    HADAL_CHECK(read_sampling_fields(body_, model_, sampling));
     HADAL_TRY(const auto logprobs, integer_member(body_, "logprobs", 0, kMaxLogprobs));
     sampling.top_logprobs = logprobs.value_or(-1);
     if (logprobs && request_.echo) {

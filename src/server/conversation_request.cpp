@@ -8,6 +8,7 @@
 #include "server/access.h"
 #include "server/completion_request.h"
 #include "server/json_body.h"
+#include "server/sampling_fields.h"
 #include "server/unsupported_fields.h"
 
 namespace hadal::server {
@@ -67,10 +68,9 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos"});
-  if (protocol != Protocol::kMessages) {
-    names.emplace_back("top_k");
-  }
+  names.insert(names.end(), {"response_format", "output_config", "text", "thinking", "thinking_budget"});
+  const auto& sampling = sampling_field_names();
+  names.insert(names.end(), sampling.begin(), sampling.end());
   return pick_members(body, names);
 }
 
@@ -159,6 +159,25 @@ ResponseOr<void> check_constraint(Protocol protocol, const recipe::PreparedReque
   return {};
 }
 
+/// The budget counts while the prompt has opened the thinking part.
+Result<void> set_thinking_budget(const Json& members, const recipe::PreparedRequest& prepared,
+                                 const ModelService& model, engine::SamplingParams& sampling) {
+  HADAL_TRY(const auto budget, read_thinking_budget(members));
+  const auto stage = prepared.parsing.thinking_initial_stage;
+  if (!budget || (stage != recipe::ThinkingStage::kReasoningStart &&
+                  stage != recipe::ThinkingStage::kReasoningContinuation)) {
+    return {};
+  }
+  const std::string& spelling = recipe::SpecialTokens()[recipe::SpecialToken::kThinkEnd];
+  const auto end = model.tokenizer->token_id(spelling);
+  if (!end) {
+    return fail(ErrorCode::kUnsupported, "thinking_budget: the tokenizer has no token {}", spelling);
+  }
+  sampling.thinking_budget = *budget;
+  sampling.thinking_end_token = *end;
+  return {};
+}
+
 ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::PreparedRequest& prepared,
                                         const ModelService& model) {
   auto ids = recipe::encode_prompt(prepared.prompt, *model.tokenizer);
@@ -189,17 +208,15 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
 
   ConversationRequest result;
   engine::SamplingParams& sampling = result.request.sampling;
-  // Extensions that other servers have and benchmarks use; top_k of Messages is read by the recipe.
-  const auto top_k = integer_member(members, "top_k", -1, INT32_MAX);
-  const auto ignore_eos = bool_member(members, "ignore_eos");
-  if (!top_k || !ignore_eos) {
-    return refuse(protocol, public_error(!top_k ? top_k.error() : ignore_eos.error()));
+  if (const auto read = read_sampling_fields(members, model, sampling); !read) {
+    return refuse(protocol, public_error(read.error()));
   }
-  sampling.top_k = top_k->value_or(-1) <= 0 ? -1 : **top_k;
   if (prepared->inference.top_k) {
     sampling.top_k = static_cast<int64_t>(std::min<uint64_t>(*prepared->inference.top_k, INT32_MAX));
   }
-  sampling.ignore_eos = ignore_eos->value_or(false);
+  if (const auto read = set_thinking_budget(members, *prepared, model, sampling); !read) {
+    return refuse(protocol, public_error(read.error()));
+  }
   const recipe::InferenceParams& inference = prepared->inference;
   sampling.temperature = static_cast<double>(inference.temperature);
   sampling.top_p = static_cast<double>(inference.top_p);

@@ -14,9 +14,6 @@ struct Field {
 bool never(const Json&) {
   return false;
 }
-bool is_zero(const Json& value) {
-  return value.is_number() && value.get<double>() == 0.0;
-}
 bool is_one(const Json& value) {
   return value.is_number() && value.get<double>() == 1.0;
 }
@@ -37,14 +34,9 @@ using Fields = std::vector<Field>;
 
 /// What no sampler of this build does; the names are those of OpenAI and of the servers that extend it.
 Fields with_sampling(Fields fields) {
-  fields.insert(fields.end(), {{"logit_bias", is_empty},
-                               {"min_p", is_zero},
-                               {"repetition_penalty", is_one},
-                               {"length_penalty", is_one},
+  fields.insert(fields.end(), {{"length_penalty", is_one},
                                {"use_beam_search", is_false},
-                               {"min_tokens", is_zero},
                                {"bad_words", is_empty},
-                               {"allowed_token_ids", never},
                                {"prompt_logprobs", never},
                                {"guided_json", never},
                                {"guided_regex", never},
@@ -56,11 +48,8 @@ Fields with_sampling(Fields fields) {
 }
 
 const Fields& fields_of(UnsupportedFieldsOf protocol) {
-  static const Fields kCompletions = with_sampling(
-      {{"presence_penalty", is_zero}, {"frequency_penalty", is_zero}, {"response_format", is_text_format}});
-  static const Fields kChat = with_sampling({{"presence_penalty", is_zero},
-                                             {"frequency_penalty", is_zero},
-                                             {"functions", is_empty},
+  static const Fields kCompletions = with_sampling({{"response_format", is_text_format}});
+  static const Fields kChat = with_sampling({{"functions", is_empty},
                                              {"function_call", never},
                                              {"modalities", is_text_only},
                                              {"audio", never},

@@ -52,7 +52,9 @@ def test_a_body_that_is_no_request_is_refused(server, path, body):
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"stop": [""]}, "stop"),
-        ({"logit_bias": {"5": 1}}, "logit_bias"),
+        ({"logit_bias": {"five": 1}}, "logit_bias"),
+        ({"presence_penalty": 3}, "presence_penalty"),
+        ({"guided_regex": "a+"}, "guided_regex"),
     ],
 )
 def test_a_wrong_chat_field_is_named(server, changes, named):
@@ -70,7 +72,7 @@ def test_a_wrong_chat_field_is_named(server, changes, named):
         ({"prompt": "x", "max_tokens": 10**9}, "maximum context length"),
         ({"prompt": "x", "n": 0}, "n"),
         ({"prompt": "x", "top_k": 1.5}, "top_k"),
-        ({"prompt": "x", "min_p": 0.1}, "min_p"),
+        ({"prompt": "x", "min_p": 2}, "min_p"),
     ],
 )
 def test_a_wrong_completion_field_is_named(server, changes, named):

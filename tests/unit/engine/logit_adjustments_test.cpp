@@ -85,7 +85,9 @@ TEST(LogitAdjustments, ThinkingEndsWhenItsBudgetIsUsedUp) {
 
 TEST(LogitAdjustments, DraftsCountLikeTokensThatAreOut) {
   std::mt19937 random(7);
-  const auto below = [&](int32_t limit) { return static_cast<int32_t>(random() % static_cast<uint32_t>(limit)); };
+  const auto below = [&](int32_t limit) {
+    return static_cast<int32_t>(random() % static_cast<uint32_t>(limit));
+  };
   constexpr int32_t kVocab = 12;
   for (int round = 0; round < 500; ++round) {
     SamplingParams params;

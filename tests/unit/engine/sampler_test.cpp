@@ -63,9 +63,9 @@ std::vector<double> filtered_softmax(const std::vector<float>& row, const Sampli
   for (size_t place = 0; place < order.size(); ++place) {
     double& probability = probabilities[order[place]];
     const double own = probability / sum;
-    const bool stays =
-        better <= params.top_p + 1e-12 && (params.top_k < 0 || static_cast<int64_t>(place) < params.top_k) &&
-        probability >= params.min_p * (1 - 1e-9);
+    const bool stays = better <= params.top_p + 1e-12 &&
+                       (params.top_k < 0 || static_cast<int64_t>(place) < params.top_k) &&
+                       probability >= params.min_p * (1 - 1e-9);
     better += own;
     probability = stays ? own : 0;
     kept += probability;

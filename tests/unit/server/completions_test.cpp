@@ -271,12 +271,14 @@ TEST_F(Completions, RefusesWhatItDoesNotDoByName) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, Json>>{{"suffix", "end"},
                                                  {"best_of", 3},
-                                                 {"logit_bias", {{"5", 1}}},
-                                                 {"presence_penalty", 0.5},
-                                                 {"frequency_penalty", 1},
-                                                 {"repetition_penalty", 1.1},
-                                                 {"min_p", 0.1},
-                                                 {"min_tokens", 3},
+                                                 {"logit_bias", {{"-5", 1}}},
+                                                 {"presence_penalty", 2.5},
+                                                 {"frequency_penalty", "some"},
+                                                 {"repetition_penalty", 0},
+                                                 {"min_p", 1.1},
+                                                 {"min_tokens", 0.5},
+                                                 {"allowed_token_ids", {-1}},
+                                                 {"length_penalty", 2},
                                                  {"guided_regex", "a+"},
                                                  {"response_format", {{"type", "json_object"}}}}) {
     expect_refused({{name, value}}, name);
@@ -297,7 +299,7 @@ TEST_F(Completions, RefusesWhatItDoesNotDoByName) {
 TEST_F(Completions, IgnoresUnsupportedFieldsIfToldTo) {
   api_options.policy.ignore_unsupported = true;
   start();
-  EXPECT_EQ(complete({{"min_p", 0.1}}).status, 200);
+  EXPECT_EQ(complete({{"guided_regex", "a+"}}).status, 200);
 }
 
 TEST_F(Completions, HostileBodiesAreRefused) {

@@ -281,9 +281,13 @@ TEST_F(Conversations, ImagesAreRefusedByName) {
 TEST_F(Conversations, UnsupportedFieldsAreRefusedByName) {
   start();
   for (const auto& [path, name, value] :
-       std::vector<std::tuple<std::string, std::string, Json>>{{kChat, "logit_bias", {{"5", 1}}},
-                                                               {kChat, "frequency_penalty", 0.5},
-                                                               {kChat, "min_p", 0.1},
+       std::vector<std::tuple<std::string, std::string, Json>>{{kChat, "logit_bias", {{"five", 1}}},
+                                                               {kChat, "frequency_penalty", 2.5},
+                                                               {kChat, "min_p", "low"},
+                                                               {kResponses, "presence_penalty", -3},
+                                                               {kMessages, "min_tokens", -1},
+                                                               {kChat, "guided_regex", "a+"},
+                                                               {kChat, "thinking_budget", -1},
                                                                {kChat, "functions", {{{"name", "f"}}}},
                                                                {kChat, "top_k", "many"},
                                                                {kResponses, "previous_response_id", "resp_1"},
@@ -294,9 +298,61 @@ TEST_F(Conversations, UnsupportedFieldsAreRefusedByName) {
   }
   EXPECT_EQ(engine->requests().size(), 0U);
   Json neutral = simple_request(kChat);
-  neutral.update(
-      {{"frequency_penalty", 0}, {"logit_bias", Json::object()}, {"user", "x"}, {"min_p", nullptr}});
+  neutral.update({{"length_penalty", 1}, {"guided_regex", nullptr}, {"user", "x"}, {"min_p", nullptr}});
   EXPECT_EQ(post(kChat, neutral).status, 200);
+}
+
+TEST_F(Conversations, SamplingFieldsOfOtherServersReachTheEngine) {
+  start();
+  for (const std::string& path : {kChat, kMessages, kResponses}) {
+    Json body = simple_request(path);
+    body.update({{"top_k", 7},
+                 {"min_p", 0.1},
+                 {"presence_penalty", 0.5},
+                 {"frequency_penalty", -0.5},
+                 {"repetition_penalty", 1.25},
+                 {"logit_bias", {{"5", 1.5}, {"0", -100}}},
+                 {"allowed_token_ids", {3, 4}},
+                 {"stop_token_ids", {4}},
+                 {"min_tokens", 2},
+                 {"ignore_eos", true}});
+    EXPECT_EQ(post(path, body).status, 200);
+    const engine::SamplingParams sampling = engine->requests().back().sampling;
+    EXPECT_EQ(sampling.top_k, 7);
+    EXPECT_EQ(sampling.min_p, 0.1);
+    EXPECT_EQ(sampling.presence_penalty, 0.5);
+    EXPECT_EQ(sampling.frequency_penalty, -0.5);
+    EXPECT_EQ(sampling.repetition_penalty, 1.25);
+    ASSERT_EQ(sampling.logit_bias.size(), 2U);
+    EXPECT_EQ(sampling.logit_bias[1].token, 5);
+    EXPECT_EQ(sampling.logit_bias[1].bias, 1.5);
+    EXPECT_EQ(sampling.allowed_token_ids, (std::vector<int32_t>{3, 4}));
+    EXPECT_EQ(sampling.stop_token_ids, std::vector<int32_t>{4});
+    EXPECT_EQ(sampling.min_tokens, 2);
+    EXPECT_TRUE(sampling.ignore_eos);
+    EXPECT_EQ(sampling.thinking_budget, -1);
+  }
+}
+
+TEST_F(Conversations, AThinkingBudgetCountsWhereThePromptOpensThinking) {
+  start();
+  const auto budget_of = [&](const std::string& path, const Json& changes) {
+    Json body = simple_request(path);
+    body.update(changes);
+    const RawResponse response = post(path, body);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return engine->requests().back().sampling;
+  };
+  const auto end = tokenizer->token_id("</think>");
+  for (const auto& [path, changes] : std::vector<std::pair<std::string, Json>>{
+           {kChat, {{"thinking", {{"type", "enabled"}}}, {"thinking_budget", 9}}},
+           {kMessages, {{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}},
+           {kResponses, {{"reasoning", {{"effort", "high"}}}, {"thinking_budget", 9}}}}) {
+    const engine::SamplingParams sampling = budget_of(path, changes);
+    EXPECT_EQ(sampling.thinking_budget, 9) << path;
+    EXPECT_EQ(sampling.thinking_end_token, end) << path;
+  }
+  EXPECT_EQ(budget_of(kChat, {{"thinking_budget", 9}}).thinking_budget, -1) << "thinking is off";
 }
 
 TEST_F(Conversations, UnknownModelsAreNotFoundInEachShape) {
