@@ -168,7 +168,8 @@ Result<void> set_thinking_budget(const Json& members, const recipe::PreparedRequ
                   stage != recipe::ThinkingStage::kReasoningContinuation)) {
     return {};
   }
-  const std::string& spelling = recipe::SpecialTokens()[recipe::SpecialToken::kThinkEnd];
+  const recipe::SpecialTokens tokens;
+  const std::string& spelling = tokens[recipe::SpecialToken::kThinkEnd];
   const auto end = model.tokenizer->token_id(spelling);
   if (!end) {
     return fail(ErrorCode::kUnsupported, "thinking_budget: the tokenizer has no token {}", spelling);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
+
 namespace hadal::server {
 namespace {
 

@@ -343,7 +343,7 @@ TEST_F(Conversations, AThinkingBudgetCountsWhereThePromptOpensThinking) {
     EXPECT_EQ(response.status, 200) << response.body;
     return engine->requests().back().sampling;
   };
-  const auto end = tokenizer->token_id("</think>");
+  const auto end = tiny_tokenizer()->token_id("</think>");
   for (const auto& [path, changes] : std::vector<std::pair<std::string, Json>>{
            {kChat, {{"thinking", {{"type", "enabled"}}}, {"thinking_budget", 9}}},
            {kMessages, {{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}},
