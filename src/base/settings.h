@@ -23,6 +23,7 @@ struct ServerSettings {
   std::string cors_origin;                      ///< empty: no CORS headers
   bool default_thinking = true;
   bool ignore_unsupported = false;
+  bool recipe_page = true;
   int64_t max_connections = 0;
   uint64_t max_body_bytes = 0;
   uint64_t max_buffered_body_bytes = 0;  ///< of all requests being read together

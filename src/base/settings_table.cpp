@@ -143,7 +143,7 @@ void add_server_settings(Table& table) {
                 About("server.port", "--port", "8000", "Port to listen on; 0 takes any free one."), 0, 65535);
   table.text(kGroup, &S::api_key,
              About("server.api_key", "--api-key", "",
-                   "Key that every request must carry, except those to /healthz and /readyz.")
+                   "Key that every request must carry, except those to /healthz, /readyz and /recipe.")
                  .secret());
   table.list(kGroup, &S::served_model_names,
              About("server.served_model_names", "--served-model-name", "",
@@ -159,6 +159,9 @@ void add_server_settings(Table& table) {
       kGroup, &S::ignore_unsupported,
       About("server.ignore_unsupported", "--ignore-unsupported", "off",
             "Ignore request fields that would change the answer but are not supported (else 400)."));
+  table.switch_(kGroup, &S::recipe_page,
+                About("server.recipe_page", "--recipe-page", "on",
+                      "Serve the page /recipe, which shows prompts and answers in the making."));
   table.integer(kGroup, &S::max_connections,
                 About("server.max_connections", "--max-connections", "8192",
                       "Connections at once; the longest idle one makes room for a new one."),

@@ -104,6 +104,7 @@ server::ApiOptions api_options(const ServerSettings& from) {
   options.api_key = from.api_key;
   options.cors_origin = from.cors_origin;
   options.version = kVersion;
+  options.recipe_page = from.recipe_page;
   options.policy.default_thinking = from.default_thinking;
   options.policy.ignore_unsupported = from.ignore_unsupported;
   options.policy.max_choices = from.max_choices;

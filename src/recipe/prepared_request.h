@@ -129,6 +129,8 @@ struct ConversionOptions {
   uint64_t thinking_max_tokens_upper_bound = 393216;
   uint64_t non_thinking_max_tokens_upper_bound = 393216;
   std::map<std::string, ModelVersion> model_aliases;
+  /// The prompt format to take instead of the one that goes with the model's name (which must be known still).
+  std::optional<ModelVersion> model_version;
   SpecialTokens special_tokens;
   bool describe_conversation = false;  ///< fill PreparedRequest::conversation
 };

@@ -64,11 +64,11 @@ std::optional<OutputConstraint> make_constraint(const ConvertedRequest& request)
 Result<ModelVersion> select_model(std::string_view name, const ConversionOptions& options) {
   for (const auto& [known, version] : kModels) {
     if (name == known) {
-      return version;
+      return options.model_version.value_or(version);
     }
   }
   if (const auto alias = options.model_aliases.find(std::string(name)); alias != options.model_aliases.end()) {
-    return alias->second;
+    return options.model_version.value_or(alias->second);
   }
   std::string names;
   for (const auto& [known, version] : kModels) {

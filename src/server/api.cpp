@@ -8,6 +8,7 @@
 #include "server/completion_answer.h"
 #include "server/conversation_answer.h"
 #include "server/json_text.h"
+#include "server/recipe_routes.h"
 #include "server/token_routes.h"
 
 namespace hadal::server {
@@ -21,7 +22,7 @@ struct RouteFacts {
   bool is_post;
 };
 
-constexpr std::array<RouteFacts, 12> kRoutes{{{"/v1/chat/completions", Route::kChat, true},
+constexpr std::array<RouteFacts, 15> kRoutes{{{"/v1/chat/completions", Route::kChat, true},
                                               {"/v1/completions", Route::kCompletions, true},
                                               {"/v1/messages", Route::kMessages, true},
                                               {"/v1/messages/count_tokens", Route::kCountTokens, true},
@@ -32,6 +33,9 @@ constexpr std::array<RouteFacts, 12> kRoutes{{{"/v1/chat/completions", Route::kC
                                               {"/healthz", Route::kHealth, false},
                                               {"/readyz", Route::kReady, false},
                                               {"/metrics", Route::kMetrics, false},
+                                              {"/recipe", Route::kRecipePage, false},
+                                              {"/recipe/render", Route::kRecipeRender, true},
+                                              {"/recipe/parse", Route::kRecipeParse, true},
                                               {"/", Route::kRoot, false}}};
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
@@ -50,7 +54,7 @@ RouteFacts find_route(std::string_view path) {
 }
 
 bool is_open_without_key(Route route) {
-  return route == Route::kHealth || route == Route::kReady;
+  return route == Route::kHealth || route == Route::kReady || route == Route::kRecipePage;
 }
 
 HttpResponse text_response(std::string body, int status = 200) {
@@ -84,7 +88,7 @@ void append_model(std::string& out, std::string_view name, const ModelService& m
   out += '}';
 }
 
-std::string usage_page(const ModelService* model) {
+std::string usage_page(const ModelService* model, bool has_recipe_page) {
   const std::string name = model != nullptr ? model->names.front() : std::string("(loading)");
   return fmt::format(
       "hadal serves {0}.\n\n"
@@ -95,8 +99,8 @@ std::string usage_page(const ModelService* model) {
       "\"stream\": true}}'\n\n"
       "POST /v1/chat/completions  /v1/completions  /v1/messages  /v1/messages/count_tokens  /v1/responses\n"
       "     /tokenize  /detokenize\n"
-      "GET  /v1/models  /healthz  /readyz  /metrics\n",
-      name);
+      "GET  /v1/models  /healthz  /readyz  /metrics{1}\n",
+      name, has_recipe_page ? "\n     /recipe: what becomes of a request, in the browser" : "");
 }
 
 }  // namespace
@@ -125,10 +129,11 @@ std::optional<HttpResponse> Api::check(HttpRequest& request) {
     return preflight_response();
   }
   const RouteFacts facts = find_route(request.path);
-  if (!options_.api_key.empty() && !is_open_without_key(facts.route) && !has_key(request, options_.api_key)) {
+  const bool is_open = has(facts.route) && is_open_without_key(facts.route);
+  if (!options_.api_key.empty() && !is_open && !has_key(request, options_.api_key)) {
     return refuse(request, 401, "the API key is missing or wrong");
   }
-  if (facts.route == Route::kOther) {
+  if (!has(facts.route)) {
     return refuse(request, 404, fmt::format("there is no route {}", printable(request.path, 100)));
   }
   const bool is_known_method =
@@ -146,6 +151,12 @@ std::optional<HttpResponse> Api::check(HttpRequest& request) {
                   is_draining_.load() ? "the server is shutting down" : "the model is still loading");
   }
   return std::nullopt;
+}
+
+bool Api::has(Route route) const {
+  const bool is_recipe =
+      route == Route::kRecipePage || route == Route::kRecipeRender || route == Route::kRecipeParse;
+  return route != Route::kOther && (options_.recipe_page || !is_recipe);
 }
 
 bool Api::is_quick(const HttpRequest& request) const {
@@ -171,7 +182,9 @@ Answer Api::handle(HttpRequest& request) {
     case Route::kModels:
       return list_models(request);
     case Route::kRoot:
-      return text_response(usage_page(served.get()));
+      return text_response(usage_page(served.get(), options_.recipe_page));
+    case Route::kRecipePage:
+      return recipe_page(served.get());
     default:
       return answer_post(facts.route, request, std::move(served));
   }
@@ -209,6 +222,10 @@ Answer Api::answer_post(Route route, HttpRequest& request, std::shared_ptr<const
       return tokenize(request.body, *served, policy);
     case Route::kDetokenize:
       return detokenize(request.body, *served);
+    case Route::kRecipeRender:
+      return render_recipe(request.body, *served, policy);
+    case Route::kRecipeParse:
+      return parse_recipe(request.body, *served, policy);
     default:
       return refuse(request, 404, "there is no such route");
   }

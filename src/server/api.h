@@ -17,6 +17,7 @@ struct ApiOptions {
   std::string api_key;      ///< empty: none is asked for
   std::string cors_origin;  ///< empty: no CORS headers
   std::string version;
+  bool recipe_page = true;  ///< whether there is /recipe
   RequestPolicy policy;
 };
 
@@ -45,6 +46,7 @@ class Api final : public HttpService {
 
  private:
   std::shared_ptr<const ModelService> model() const;
+  bool has(Route route) const;
   bool is_ready() const { return !is_draining_.load() && model() != nullptr; }
   Answer answer_post(Route route, HttpRequest& request, std::shared_ptr<const ModelService> model);
   HttpResponse list_models(const HttpRequest& request) const;

@@ -19,6 +19,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "/readyz",
                                                                "/metrics",
                                                                "/",
+                                                               "/recipe",
+                                                               "/recipe/render",
+                                                               "/recipe/parse",
                                                                "other"};
 constexpr std::array<std::string_view, kNumFinishes> kFinishNames{"stop", "length", "disconnected", "timeout",
                                                                   "error"};

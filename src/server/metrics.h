@@ -28,9 +28,12 @@ enum class Route {
   kReady,
   kMetrics,
   kRoot,
+  kRecipePage,
+  kRecipeRender,
+  kRecipeParse,
   kOther,
 };
-inline constexpr size_t kNumRoutes = 13;
+inline constexpr size_t kNumRoutes = 16;
 std::string_view route_name(Route route);
 
 /// How the answer to a generation request ended.
