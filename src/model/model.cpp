@@ -33,12 +33,20 @@ CacheMap make_cache_map(const TextConfig& config, const Precision& precision) {
   return map;
 }
 
-cache::StateLayout make_state_layout(const TextConfig& config, const CacheMap& map, int64_t max_rollback) {
+cache::StateLayout make_state_layout(const TextConfig& config, const CacheMap& map,
+                                     const ModelOptions& options) {
   cache::StateLayout layout;
   layout.num_layers = config.num_hidden_layers;
   layout.window = config.sliding_window;
   layout.window_row_bytes = static_cast<size_t>(kernels::row_bytes(map.window_format, config.head_dim));
-  layout.max_rollback = max_rollback;
+  layout.max_rollback = options.max_rollback;
+  if (options.replay != ReplayMode::kOff) {
+    layout.first_replayed_layer = config.first_consumer_layer;
+  }
+  if (options.keeps_snapshots) {
+    layout.snapshot_reach =
+        cache::kBlockTokens + (options.replay == ReplayMode::kOff ? 0 : options.replay_keep);
+  }
   for (const int64_t layer : config.index_k_source_layer_ids) {
     const auto& sources = config.kv_source_layer_ids;
     const bool owns_entries = std::find(sources.begin(), sources.end(), layer) != sources.end();
@@ -95,7 +103,7 @@ class BackboneModel final : public Model {
         weights_(std::move(weights)),
         operators_(kernels::kernels_for(options.isa), pool, options.precision),
         cache_map_(make_cache_map(config_.text, options.precision)),
-        layout_(make_state_layout(config_.text, cache_map_, options.max_rollback)),
+        layout_(make_state_layout(config_.text, cache_map_, options)),
         attention_(config_.text, cache_map_, operators_),
         moe_(config_.text, operators_) {
     if (hash) {
