@@ -45,6 +45,10 @@ struct EngineSettings {
   int64_t max_num_batched_tokens = 0;
   int64_t max_model_len = 0;  ///< 0: the model's own limit
   int64_t max_waiting = 0;
+  bool prefix_cache = true;
+  uint64_t cache_memory_bytes = 0;  ///< 0: a quarter of what is free at start
+  std::filesystem::path cache_dir;  ///< empty: no disk tier
+  uint64_t cache_disk_bytes = 0;
 };
 
 struct ModelSettings {

@@ -229,6 +229,21 @@ void add_engine_settings(Table& table) {
       kGroup, &S::max_waiting,
       About("engine.max_waiting", "--max-waiting", "4096", "Requests that wait; more are refused with 429."),
       1, 1 << 20);
+  table.switch_(kGroup, &S::prefix_cache,
+                About("engine.prefix_cache", "--prefix-cache", "on",
+                      "Keep states, so that a prompt goes on from the longest beginning that is known."));
+  table.size(
+      kGroup, &S::cache_memory_bytes,
+      About("engine.cache_memory", "--cache-memory", "0",
+            "Memory for the states of sequences, running and kept; 0 takes a quarter of what is free."),
+      0);
+  table.path(
+      kGroup, &S::cache_dir,
+      About("engine.cache_dir", "--cache-dir", "",
+            "Where kept states also go, to be used after a restart; empty keeps them in memory only."));
+  table.size(kGroup, &S::cache_disk_bytes,
+             About("engine.cache_disk", "--cache-disk", "64GiB", "Most bytes of kept states in cache_dir."),
+             0);
 }
 
 void add_model_settings(Table& table) {

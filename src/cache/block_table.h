@@ -10,11 +10,11 @@
 
 namespace hadal::cache {
 
-/// Rows of all sources for kBlockTokens tokens, as BlockShape says. Uninitialized at first.
+/// Rows of all sources for kBlockTokens tokens, as BlockShape says. Zero at first: blocks go to disk whole.
 class Block {
  public:
   Block(size_t bytes, std::shared_ptr<MemoryBudget> budget)
-      : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)), charge_(std::move(budget), bytes) {}
+      : bytes_(std::make_unique<std::byte[]>(bytes)), charge_(std::move(budget), bytes) {}
   std::byte* data() { return bytes_.get(); }
   const std::byte* data() const { return bytes_.get(); }
 

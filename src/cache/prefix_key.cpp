@@ -65,6 +65,21 @@ PrefixKey child_key(const PrefixKey& parent, std::span<const int32_t> tokens,
   return hash.finish();
 }
 
+struct ContentDigest::State {
+  Hash hash{"hadal content 1"};
+};
+
+ContentDigest::ContentDigest() : state_(std::make_unique<State>()) {}
+ContentDigest::~ContentDigest() = default;
+
+void ContentDigest::add(std::span<const std::byte> piece) {
+  state_->hash.add_sized(piece.data(), piece.size());
+}
+
+std::string ContentDigest::finish() {
+  return hex(state_->hash.finish());
+}
+
 const PrefixKey& PrefixKeys::after(int64_t num_blocks, std::span<const int32_t> tokens) {
   while (std::ssize(keys_) <= num_blocks) {
     const auto first = static_cast<size_t>((std::ssize(keys_) - 1) * kBlockTokens);

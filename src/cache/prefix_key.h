@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,23 @@ struct PrefixKey {
 };
 
 std::string hex(const PrefixKey& key);
+
+/// A digest of bytes that are given piece by piece, for describing a model.
+class ContentDigest {
+ public:
+  ContentDigest();
+  ~ContentDigest();
+  ContentDigest(const ContentDigest&) = delete;
+  ContentDigest& operator=(const ContentDigest&) = delete;
+  /// Pieces are told apart: ("ab", "c") is not ("a", "bc").
+  void add(std::span<const std::byte> piece);
+  void add(std::string_view piece) { add(std::as_bytes(std::span(piece))); }
+  std::string finish();  ///< 64 hexadecimal digits; nothing may be added afterwards
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// The name of the empty beginning. `identity`: everything that decides about the bytes of a state (model,
 /// precision, replay, layout). `tenant`: who may share; set by the operator's side alone. `salt`: what a

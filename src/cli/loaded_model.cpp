@@ -1,8 +1,11 @@
 #include "cli/loaded_model.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "base/available_memory.h"
 #include "base/log.h"
+#include "cli/model_identity.h"
 #include "cli/terminal.h"
 
 namespace hadal::cli {
@@ -71,6 +74,7 @@ Result<LoadedModel> load_model(const Settings& settings) {
   HADAL_TRY(options.replay, model::parse_replay_mode(settings.model.replay));
   HADAL_TRY(options.isa, choose_isa(settings.model.isa));
   options.replay_keep = settings.model.replay_keep;
+  options.keeps_snapshots = settings.engine.prefix_cache;
   loaded.pool =
       std::make_unique<ThreadPool>(static_cast<int>(settings.threads.compute), settings.threads.pin);
   HADAL_TRY(loaded.model,
@@ -89,6 +93,17 @@ Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const 
   options.max_model_len = settings.engine.max_model_len;
   options.max_waiting = settings.engine.max_waiting;
   options.eos_token_id = static_cast<int32_t>(loaded.checkpoint->config().eos_token_id);
+  options.prefix_cache = settings.engine.prefix_cache;
+  options.cache_memory = settings.engine.cache_memory_bytes;
+  if (options.cache_memory == 0) {
+    constexpr uint64_t kLeast = uint64_t{256} << 20;
+    options.cache_memory = std::max(available_memory() / 4, kLeast);
+  }
+  options.cache_dir = settings.engine.cache_dir;
+  options.cache_disk = settings.engine.cache_disk_bytes;
+  if (options.prefix_cache && !options.cache_dir.empty()) {
+    HADAL_TRY(options.cache_identity, model_identity(*loaded.checkpoint, settings.model));
+  }
   return engine::Engine::start(*loaded.model, *loaded.pool, options);
 }
 

@@ -45,7 +45,11 @@ class EngineImpl final : public Engine {
     return handle;
   }
 
-  EngineStats stats() const override { return inbox_.stats(); }
+  EngineStats stats() const override {
+    EngineStats stats = inbox_.stats();
+    loop_.refresh(stats.cache);
+    return stats;
+  }
   const EngineOptions& options() const override { return options_; }
 
  private:
@@ -65,6 +69,11 @@ Result<std::unique_ptr<Engine>> Engine::start(model::LanguageModel& model, Threa
   spdlog::info("engine: {} sequences at once, {} tokens a step, {} waiting, sequences of up to {} tokens",
                in_force.max_num_seqs, in_force.max_num_batched_tokens, in_force.max_waiting,
                in_force.max_model_len);
+  if (options.max_model_len == 0 ? in_force.max_model_len < model.max_positions()
+                                 : in_force.max_model_len < options.max_model_len) {
+    spdlog::warn("engine: a longer sequence than {} tokens does not fit in cache-memory ({} bytes)",
+                 in_force.max_model_len, in_force.cache_memory);
+  }
   return std::make_unique<EngineImpl>(model, pool, in_force);
 }
 

@@ -23,6 +23,14 @@ Result<void> Inbox::push(std::unique_ptr<RunningRequest> request) {
   return {};
 }
 
+void Inbox::push(LoadedSegments loaded) {
+  {
+    const std::lock_guard lock(mutex_);
+    loaded_.push_back(std::move(loaded));
+  }
+  changed_.notify_one();
+}
+
 void Inbox::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -39,9 +47,9 @@ EngineStats Inbox::stats() const {
 Inbox::Arrivals Inbox::take(bool wait) {
   std::unique_lock lock(mutex_);
   if (wait) {
-    changed_.wait(lock, [&] { return stopping_ || !requests_.empty(); });
+    changed_.wait(lock, [&] { return stopping_ || !requests_.empty() || !loaded_.empty(); });
   }
-  return {std::exchange(requests_, {}), stopping_};
+  return {std::exchange(requests_, {}), std::exchange(loaded_, {}), stopping_};
 }
 
 void Inbox::record(const StepRecord& record) {
@@ -51,8 +59,8 @@ void Inbox::record(const StepRecord& record) {
     ended += static_cast<int64_t>(count);
   }
   const std::lock_guard lock(mutex_);
-  stats_.waiting -= record.admitted + record.ended_while_waiting;
-  stats_.running += record.admitted - (ended - record.ended_while_waiting);
+  stats_.waiting += record.preempted - record.admitted - record.ended_while_waiting;
+  stats_.running += record.admitted - record.preempted - (ended - record.ended_while_waiting);
   stats_.finished_stop_total += finished(FinishReason::kStop);
   stats_.finished_length_total += finished(FinishReason::kLength);
   stats_.finished_cancelled_total += finished(FinishReason::kCancelled);
@@ -60,6 +68,8 @@ void Inbox::record(const StepRecord& record) {
   stats_.generation_tokens_total += record.tokens;
   stats_.steps_total += record.steps;
   stats_.step_seconds_total += record.seconds;
+  stats_.preemptions_total += static_cast<uint64_t>(record.preempted);
+  stats_.cache = record.cache;
 }
 
 }  // namespace hadal::engine

@@ -12,17 +12,20 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/running_request.h"
+#include "engine/state_store.h"
 
 namespace hadal::engine {
 
 /// What one turn of the step loop changed.
 struct StepRecord {
   int64_t admitted = 0;                ///< from waiting to running
+  int64_t preempted = 0;               ///< from running to waiting
   int64_t ended_while_waiting = 0;     ///< of those that ended
   std::array<uint64_t, 4> finished{};  ///< by FinishReason
   uint64_t tokens = 0;
   uint64_t steps = 0;
   double seconds = 0;
+  EngineStats::Cache cache = {};  ///< as it is now
 };
 
 class Inbox {
@@ -31,11 +34,13 @@ class Inbox {
 
   /// Any thread. kResourceExhausted when max_num_seqs + max_waiting requests are unfinished.
   Result<void> push(std::unique_ptr<RunningRequest> request);
+  void push(LoadedSegments loaded);
   void stop();
   EngineStats stats() const;
 
   struct Arrivals {
     std::vector<std::unique_ptr<RunningRequest>> requests;  ///< in arrival order
+    std::vector<LoadedSegments> loaded;
     bool stopping = false;
   };
   /// Step thread. What has arrived since the last call; with `wait` it sleeps until there is something.
@@ -48,6 +53,7 @@ class Inbox {
   mutable std::mutex mutex_;  ///< guards everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<RunningRequest>> requests_;
+  std::vector<LoadedSegments> loaded_;
   EngineStats stats_;
   bool stopping_ = false;
 };

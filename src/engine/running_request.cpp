@@ -12,21 +12,35 @@ RunningRequest::RunningRequest(Request request, OutputSink sink,
       sink_(std::move(sink)),
       cancellation_(std::move(cancellation)),
       tokens_(std::move(request.prompt)),
-      prompt_length_(static_cast<int64_t>(tokens_.size())) {
+      prompt_length_(static_cast<int64_t>(tokens_.size())),
+      cache_tenant_(std::move(request.cache_tenant)),
+      cache_salt_(std::move(request.cache_salt)) {
   std::sort(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end());
 }
 
 void RunningRequest::start(std::unique_ptr<cache::SequenceState> state) {
   state_ = std::move(state);
-  cached_tokens_ = state_->length();
+  start_length_ = static_cast<int64_t>(tokens_.size());
+  if (!cached_tokens_) {
+    cached_tokens_ = state_->length();
+  }
+}
+
+void RunningRequest::preempt() {
+  state_.reset();
 }
 
 SequenceProgress RunningRequest::progress() const {
-  return {prompt_length_, static_cast<int64_t>(tokens_.size()), state_ ? state_->length() : 0};
+  SequenceProgress progress{std::max(prompt_length_, start_length_), static_cast<int64_t>(tokens_.size()),
+                            state_ ? state_->length() : 0};
+  if (cache_place_ && !cache_place_->checkpoints.empty()) {
+    progress.max_computed = cache_place_->checkpoints.back() + cache_place_->reach;
+  }
+  return progress;
 }
 
 Usage RunningRequest::usage() const {
-  return {prompt_length_, cached_tokens_, static_cast<int64_t>(tokens_.size()) - prompt_length_};
+  return {prompt_length_, cached_tokens_.value_or(0), static_cast<int64_t>(tokens_.size()) - prompt_length_};
 }
 
 std::span<const int32_t> RunningRequest::next_tokens(int64_t count) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/prefix_key.h"
 #include "cache/sequence_state.h"
 #include "engine/cancellation.h"
 #include "engine/request.h"
@@ -29,9 +30,32 @@ class RunningRequest {
   const SamplingParams& sampling() const { return sampling_; }
   bool cancel_requested() const { return cancellation_->requested(); }
 
-  /// Gives the request its state when it starts to run. What the state holds already counts as cached.
+  /// Gives the request its state when it starts to run. What the state holds already counts as cached, the
+  /// first time.
   void start(std::unique_ptr<cache::SequenceState> state);
+  /// Takes the state away: the request has to start again, with the tokens that it has by then.
+  void preempt();
   cache::SequenceState* state() { return state_.get(); }
+
+  /// Order of arrival.
+  uint64_t number() const { return number_; }
+  void set_number(uint64_t number) { number_ = number; }
+
+  std::span<const int32_t> tokens() const { return tokens_; }  ///< prompt and output; valid until append()
+  int64_t prompt_length() const { return prompt_length_; }
+
+  /// For the state store.
+  struct CachePlace {
+    cache::PrefixKeys keys;
+    std::vector<int64_t> checkpoints = {};  ///< lengths at which a snapshot is wanted, the next one last
+    int64_t reach = 0;                      ///< tokens that may be computed past a checkpoint
+    bool asked_disk = false;
+    bool is_loading = false;
+    uint64_t ticket = 0;  ///< of the load
+  };
+  std::optional<CachePlace>& cache_place() { return cache_place_; }
+  const std::string& cache_tenant() const { return cache_tenant_; }
+  const std::string& cache_salt() const { return cache_salt_; }
 
   SequenceProgress progress() const;
   Usage usage() const;
@@ -52,12 +76,17 @@ class RunningRequest {
 
  private:
   std::string label_;
+  uint64_t number_ = 0;
   SamplingParams sampling_;  ///< stop_token_ids sorted
   OutputSink sink_;
   std::shared_ptr<const Cancellation> cancellation_;  ///< shared with the caller's handle
   std::vector<int32_t> tokens_;                       ///< prompt, then output
   int64_t prompt_length_;
-  int64_t cached_tokens_ = 0;
+  int64_t start_length_ = 0;  ///< tokens when it last started: until then it is filling in, not decoding
+  std::optional<int64_t> cached_tokens_;
+  std::string cache_tenant_;
+  std::string cache_salt_;
+  std::optional<CachePlace> cache_place_;
   std::unique_ptr<cache::SequenceState> state_;
   bool ended_ = false;
 };

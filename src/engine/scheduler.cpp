@@ -14,7 +14,7 @@ std::vector<ScheduledChunk> plan_step(std::span<const SequenceProgress> running,
         continue;
       }
       const int64_t missing = sequence.num_tokens - sequence.num_computed;
-      const int64_t chunk = std::min(missing, budget);
+      const int64_t chunk = std::min({missing, budget, sequence.max_computed - sequence.num_computed});
       plan.push_back({i, chunk, chunk == missing});
       budget -= chunk;
     }

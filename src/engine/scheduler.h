@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct SequenceProgress {
   int64_t prompt_length = 0;
   int64_t num_tokens = 0;    ///< prompt and output so far
   int64_t num_computed = 0;  ///< of these, in the state; fewer than num_tokens
+  /// The next pass must not go beyond: a snapshot is wanted while it can still be taken.
+  int64_t max_computed = std::numeric_limits<int64_t>::max();
 };
 
 /// The next `num_tokens` tokens of one sequence.

@@ -23,15 +23,24 @@ std::string_view reason_name(FinishReason reason) {
   return "unknown";
 }
 
+bool is_loading(RunningRequest& request) {
+  return request.cache_place() && request.cache_place()->is_loading;
+}
+
 }  // namespace
 
 StepLoop::StepLoop(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options, Inbox& inbox,
                    const CancellationCounter& cancellations)
-    : model_(model), options_(options), inbox_(inbox), cancellations_(cancellations), sampler_(pool) {}
+    : model_(model),
+      options_(options),
+      inbox_(inbox),
+      cancellations_(cancellations),
+      sampler_(pool),
+      store_(model, options, [&inbox](LoadedSegments loaded) { inbox.push(std::move(loaded)); }) {}
 
 void StepLoop::run() {
   while (true) {
-    Inbox::Arrivals arrivals = inbox_.take(/*wait=*/waiting_.empty() && running_.empty());
+    Inbox::Arrivals arrivals = inbox_.take(/*wait=*/running_.empty() && !has_ready());
     accept(arrivals);
     if (arrivals.stopping) {
       break;
@@ -55,8 +64,23 @@ void StepLoop::accept(Inbox::Arrivals& arrivals) {
       // end_cancelled() may have looked at this cancellation's count already, before the request was here.
       seen_cancellations_ = ~cancellations_.load(std::memory_order_acquire);
     }
+    request->set_number(next_number_++);
     waiting_.push_back(std::move(request));
   }
+  for (LoadedSegments& loaded : arrivals.loaded) {
+    store_.finish_load(std::move(loaded), [&](uint64_t ticket) -> RunningRequest* {
+      const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const RequestPointer& request) {
+        return is_loading(*request) && request->cache_place()->ticket == ticket;
+      });
+      return found == waiting_.end() ? nullptr : found->get();
+    });
+  }
+}
+
+/// Whether a waiting request could start if there is a place.
+bool StepLoop::has_ready() const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [](const RequestPointer& request) { return !is_loading(*request); });
 }
 
 void StepLoop::step() {
@@ -67,12 +91,7 @@ void StepLoop::step() {
     publish();  // now, not after the pass that comes
   }
   admit();
-  std::vector<SequenceProgress> progress;
-  progress.reserve(running_.size());
-  for (const auto& request : running_) {
-    progress.push_back(request->progress());
-  }
-  const std::vector<ScheduledChunk> plan = plan_step(progress, options_.max_num_batched_tokens);
+  const std::vector<ScheduledChunk> plan = make_plan();
   if (plan.empty()) {
     return;
   }
@@ -102,15 +121,61 @@ void StepLoop::end_cancelled() {
 }
 
 void StepLoop::admit() {
-  while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_num_seqs) {
-    RequestPointer request = std::move(waiting_.front());
-    waiting_.pop_front();
+  for (auto it = waiting_.begin();
+       it != waiting_.end() && static_cast<int64_t>(running_.size()) < options_.max_num_seqs;) {
+    RunningRequest& request = **it;
+    const StateStore::Start start =
+        is_loading(request) ? StateStore::Start::kLoading : store_.start(request, running_);
+    if (start == StateStore::Start::kNoRoom) {
+      return;  // later ones must not pass it by, or it might wait for ever
+    }
+    if (start == StateStore::Start::kLoading) {
+      ++it;
+      continue;
+    }
     ++record_.admitted;
-    request->start(model_.new_state(request->usage().prompt_tokens));
-    spdlog::debug("request {}: runs, {} prompt tokens, {} cached", printable(request->label()),
-                  request->usage().prompt_tokens, request->usage().cached_tokens);
-    running_.push_back(std::move(request));
+    spdlog::debug("request {}: runs, {} prompt tokens, {} cached", printable(request.label()),
+                  request.usage().prompt_tokens, request.usage().cached_tokens);
+    const auto place = std::upper_bound(
+        running_.begin(), running_.end(), request.number(),
+        [](uint64_t number, const RequestPointer& other) { return number < other->number(); });
+    running_.insert(place, std::move(*it));
+    it = waiting_.erase(it);
   }
+}
+
+/// The next pass, for which there is memory: the youngest requests are set back if there is not.
+std::vector<ScheduledChunk> StepLoop::make_plan() {
+  while (true) {
+    std::vector<SequenceProgress> progress;
+    progress.reserve(running_.size());
+    for (const auto& request : running_) {
+      progress.push_back(request->progress());
+    }
+    std::vector<ScheduledChunk> plan = plan_step(progress, options_.max_num_batched_tokens);
+    uint64_t growth = 0;
+    for (const ScheduledChunk& chunk : plan) {
+      growth += running_[chunk.sequence]->state()->growth_bytes(chunk.num_tokens);
+    }
+    // A single one always fits, see resolve_options().
+    if (store_.make_room(growth) || running_.size() <= 1) {
+      return plan;
+    }
+    preempt_youngest();
+  }
+}
+
+void StepLoop::preempt_youngest() {
+  RequestPointer request = std::move(running_.back());
+  running_.pop_back();
+  spdlog::debug("request {}: set back after {} of {} tokens, no memory", printable(request->label()),
+                request->progress().num_computed, request->progress().num_tokens);
+  request->preempt();
+  ++record_.preempted;
+  const auto place =
+      std::upper_bound(waiting_.begin(), waiting_.end(), request->number(),
+                       [](uint64_t number, const RequestPointer& other) { return number < other->number(); });
+  waiting_.insert(place, std::move(request));
 }
 
 void StepLoop::compute(const std::vector<ScheduledChunk>& plan) {
@@ -146,6 +211,11 @@ void StepLoop::compute(const std::vector<ScheduledChunk>& plan) {
   }
   end_cancelled();  // what was cancelled meanwhile gets no more tokens
   sample(plan);
+  for (const ScheduledChunk& chunk : plan) {
+    if (RunningRequest& request = *running_[chunk.sequence]; !request.ended()) {
+      store_.keep_checkpoints(request);
+    }
+  }
 }
 
 void StepLoop::sample(const std::vector<ScheduledChunk>& plan) {
@@ -189,6 +259,9 @@ void StepLoop::sample(const std::vector<ScheduledChunk>& plan) {
 
 void StepLoop::end(RunningRequest& request, FinishReason reason, std::vector<OutputToken> tokens,
                    std::optional<Error> error) {
+  if (reason != FinishReason::kError) {  // a failed pass leaves the state unusable
+    store_.keep_end(request);
+  }
   request.end();
   ++record_.finished[static_cast<size_t>(reason)];
   spdlog::debug("request {}: ends ({}) with {} output tokens", printable(request.label()),
@@ -209,6 +282,7 @@ void StepLoop::remove_ended() {
 }
 
 void StepLoop::publish() {
+  record_.cache = store_.stats();
   inbox_.record(record_);
   record_ = {};
   for (auto& [request, output] : outputs_) {

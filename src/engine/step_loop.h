@@ -17,6 +17,7 @@
 #include "engine/running_request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
+#include "engine/state_store.h"
 #include "model/language_model.h"
 
 namespace hadal::engine {
@@ -30,6 +31,9 @@ class StepLoop {
   /// Returns after Inbox::stop(), when every request has got its last output.
   void run();
 
+  /// Brings those numbers up to date that change while the loop sleeps. Any thread.
+  void refresh(EngineStats::Cache& stats) const { store_.refresh(stats); }
+
  private:
   using RequestPointer = std::unique_ptr<RunningRequest>;
 
@@ -37,6 +41,9 @@ class StepLoop {
   void step();
   void end_cancelled();
   void admit();
+  bool has_ready() const;
+  void preempt_youngest();
+  std::vector<ScheduledChunk> make_plan();
   void compute(const std::vector<ScheduledChunk>& plan);
   void sample(const std::vector<ScheduledChunk>& plan);
   void end(RunningRequest& request, FinishReason reason, std::vector<OutputToken> tokens = {},
@@ -49,7 +56,9 @@ class StepLoop {
   Inbox& inbox_;
   const CancellationCounter& cancellations_;
   BatchSampler sampler_;
+  uint64_t next_number_ = 0;
 
+  StateStore store_;
   std::deque<RequestPointer> waiting_;   ///< in arrival order
   std::vector<RequestPointer> running_;  ///< in arrival order; each has a state
   uint64_t seen_cancellations_ = 0;

@@ -32,6 +32,12 @@ class LanguageModel {
   /// it).
   virtual std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const = 0;
 
+  /// The replay_from() of such a state.
+  virtual int64_t replay_from(int64_t prompt_length) const {
+    (void)prompt_length;
+    return 0;
+  }
+
   /// Runs all segments in one pass over the weights. Segments must have distinct states. The result for a
   /// segment depends on its own tokens and state only, bit for bit. Errors (kIo: a weight or Engram row
   /// could not be read) leave the states of this call unusable.

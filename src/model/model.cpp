@@ -118,9 +118,11 @@ class BackboneModel final : public Model {
   const ModelOptions& options() const override { return options_; }
 
   std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const override {
-    const int64_t replay_from =
-        options_.replay == ReplayMode::kOff ? 0 : std::max<int64_t>(prompt_length - options_.replay_keep, 0);
-    return std::make_unique<cache::SequenceState>(layout_, replay_from);
+    return std::make_unique<cache::SequenceState>(layout_, replay_from(prompt_length));
+  }
+  int64_t replay_from(int64_t prompt_length) const override {
+    return options_.replay == ReplayMode::kOff ? 0
+                                               : std::max<int64_t>(prompt_length - options_.replay_keep, 0);
   }
 
   Result<void> forward(std::span<const Segment> segments) override;

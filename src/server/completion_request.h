@@ -23,7 +23,9 @@ struct CompletionRequest {
     std::string text;  ///< what `echo` repeats; filled only if it is asked for
   };
   std::string model;
-  std::string label;  ///< for log lines
+  std::string label;         ///< for log lines
+  std::string cache_tenant;  ///< as of engine::Request
+  std::string cache_salt;    ///< as of engine::Request
   std::vector<Prompt> prompts;
   int64_t n = 1;  ///< answers for each prompt
   engine::SamplingParams sampling;

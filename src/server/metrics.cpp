@@ -68,6 +68,48 @@ void print_engine(std::string& out, const engine::EngineStats& stats) {
                 stats.generation_tokens_total);
   print_counter(out, "hadal_steps_total", "Forward passes.", stats.steps_total);
   print_counter(out, "hadal_step_seconds_total", "Time spent in steps.", stats.step_seconds_total);
+  print_counter(out, "hadal_preemptions_total", "Sequences set back for want of state memory.",
+                stats.preemptions_total);
+}
+
+void print_cache(std::string& out, const engine::EngineStats::Cache& cache) {
+  print_gauge(out, "hadal_cache_used_bytes", "Memory of the states of sequences, running and kept.",
+              cache.used_bytes);
+  print_gauge(out, "hadal_cache_limit_bytes", "Most memory of the states of sequences.", cache.limit_bytes);
+  print_gauge(out, "hadal_cache_blocks", "Blocks of 128 tokens that the prefix cache keeps in memory.",
+              cache.blocks);
+  print_gauge(out, "hadal_cache_snapshots", "Places in memory that a sequence can go on from.",
+              cache.snapshots);
+  print_counter(out, "hadal_cache_lookups_total", "Sequences that were looked up in the prefix cache.",
+                cache.lookups_total);
+  print_counter(out, "hadal_cache_lookup_tokens_total", "Tokens of these sequences.",
+                cache.lookup_tokens_total);
+  print_counter(out, "hadal_cache_hits_total", "Sequences of which a beginning was known.", cache.hits_total);
+  print_counter(out, "hadal_cache_hit_tokens_total", "Tokens of these beginnings.", cache.hit_tokens_total);
+  print_counter(out, "hadal_cache_evictions_total", "Snapshots dropped from memory to make room.",
+                cache.evictions_total);
+  print_counter(out, "hadal_cache_skipped_total", "Snapshots not kept for want of memory.",
+                cache.skipped_total);
+  if (!cache.disk) {
+    return;
+  }
+  const cache::DiskStats& disk = *cache.disk;
+  print_gauge(out, "hadal_cache_disk_bytes", "Bytes of kept states on disk.", disk.bytes);
+  print_gauge(out, "hadal_cache_disk_limit_bytes", "Most bytes of kept states on disk.", disk.limit_bytes);
+  print_gauge(out, "hadal_cache_disk_segments", "Segments of this model on disk.", disk.segments);
+  print_gauge(out, "hadal_cache_disk_queued", "Segments that wait to be written.", disk.queued);
+  print_counter(out, "hadal_cache_disk_hits_total", "Sequences for which segments were read from disk.",
+                cache.disk_hits_total);
+  print_counter(out, "hadal_cache_disk_written_total", "Segments written.", disk.written_total);
+  print_counter(out, "hadal_cache_disk_loaded_total", "Segments read.", disk.loaded_total);
+  print_counter(out, "hadal_cache_disk_evictions_total", "Segments removed to make room.",
+                disk.evicted_total);
+  print_counter(out, "hadal_cache_disk_dropped_total", "Segments not written: queue full or too large.",
+                disk.dropped_total);
+  print_counter(out, "hadal_cache_disk_write_errors_total", "Segments that could not be written.",
+                disk.write_errors_total);
+  print_counter(out, "hadal_cache_disk_bad_files_total",
+                "Damaged or foreign files that were taken as misses.", disk.bad_files_total);
 }
 
 void print_http(std::string& out, const HttpServerStats& stats) {
@@ -180,6 +222,7 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
   inter_token_seconds.print(out, "hadal_inter_token_seconds", "Time between tokens of one answer.");
   if (engine != nullptr) {
     print_engine(out, *engine);
+    print_cache(out, engine->cache);
   }
   print_http(out, http);
   return out;

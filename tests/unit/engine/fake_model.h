@@ -22,7 +22,12 @@ class FakeModel : public model::LanguageModel {
   struct Options {
     int64_t vocab_size = 31;
     int64_t max_positions = 256;
+    /// Rows of 8 bytes or none: each pass checks those that are there, and writes its own.
+    cache::StateLayout layout = {};
+    int64_t replay_keep = 0;  ///< used if the layout has bounded replay
   };
+  /// A layout with two sources and two windows; with bounded replay the second window is not kept.
+  static cache::StateLayout small_layout(bool has_replay = false);
   /// Runs before each pass, on the step thread; an error is that of the pass.
   using Hook = std::function<Result<void>(std::span<const model::Segment>)>;
   /// Runs after each pass; may change the logits.
@@ -35,6 +40,7 @@ class FakeModel : public model::LanguageModel {
   int64_t vocab_size() const override { return options_.vocab_size; }
   int64_t max_positions() const override { return options_.max_positions; }
   std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const override;
+  int64_t replay_from(int64_t prompt_length) const override;
   Result<void> forward(std::span<const model::Segment> segments) override;
 
   static void logits_after(std::span<const int32_t> history, std::span<float> row);
@@ -48,6 +54,8 @@ class FakeModel : public model::LanguageModel {
   std::vector<std::vector<Chunk>> passes() const;
 
  private:
+  void check_and_write_rows(cache::SequenceState& state, std::span<const int32_t> history,
+                            int64_t start) const;
   Options options_;
   Hook before_;
   AfterHook after_;
