@@ -264,7 +264,7 @@ void add_model_settings(Table& table) {
              {"default", "f32", "f32_kvq", "qat"});
   table.text(
       kGroup, &S::replay,
-      About("model.replay", "--replay", "off", "Bounded replay: what the upper layers see of a prompt.")
+      About("model.replay", "--replay", "compact", "Bounded replay: what the upper layers see of a prompt.")
           .alias("DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE"),
       {"off", "mask", "compact"});
   table.integer(kGroup, &S::replay_keep,

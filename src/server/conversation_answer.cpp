@@ -105,6 +105,7 @@ class ConversationRun {
  private:
   void take(const engine::Output& output, std::vector<Event>& events) {
     usage_.cached_tokens = output.usage.cached_tokens;
+    generator_->set_cached_tokens(static_cast<uint64_t>(output.usage.cached_tokens));
     if (!output.tokens.empty()) {
       tokens_.clear();
       for (const engine::OutputToken& token : output.tokens) {

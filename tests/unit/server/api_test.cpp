@@ -91,6 +91,17 @@ TEST_F(ApiRoutes, TheKeyGuardsEveryRouteButTheProbes) {
   EXPECT_EQ(Json::parse(post_text("/v1/messages", "{}").body).at("error").at("type"), "authentication_error");
 }
 
+TEST_F(ApiRoutes, TheKeySeparatesWhatIsCached) {
+  api_options.api_key = "sk-right";
+  start();
+  const std::string body = R"({"model":"tiny","prompt":"Hello","cache_salt":"sk-other"})";
+  const std::string request =
+      make_request("POST", "/v1/completions", body, "Authorization: Bearer sk-right\r\n");
+  EXPECT_EQ(fetch(port(), request).status, 200);
+  EXPECT_EQ(engine->requests().at(0).cache_tenant, "sk-right");
+  EXPECT_EQ(engine->requests().at(0).cache_salt, "sk-other");
+}
+
 TEST_F(ApiRoutes, AWrongKeyIsRefusedBeforeTheBodyIsRead) {
   api_options.api_key = "sk-right";
   start();

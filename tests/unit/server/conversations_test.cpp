@@ -76,6 +76,45 @@ TEST_F(Conversations, ChatAnswersWhole) {
   EXPECT_EQ(answer["usage"].at("completion_tokens"), text_and_eos("Hello world").size());
 }
 
+TEST_F(Conversations, CachedTokensAreReportedByEveryProtocol) {
+  writer = [](const engine::Request&) {
+    Script script;
+    script.tokens = text_and_eos("Hello");
+    script.cached_tokens = 3;
+    return script;
+  };
+  start();
+  const auto usage = [&](const std::string& path) {
+    const RawResponse response = post(path, simple_request(path));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return Json::parse(response.body).at("usage");
+  };
+  EXPECT_EQ(usage(kChat).at("prompt_tokens_details").at("cached_tokens"), 3);
+  EXPECT_EQ(usage(kResponses).at("input_tokens_details").at("cached_tokens"), 3);
+  const Json messages = usage(kMessages);
+  EXPECT_EQ(messages.at("cache_read_input_tokens"), 3);
+  const auto prompt = static_cast<int64_t>(engine->requests().back().prompt.size());
+  EXPECT_EQ(messages.at("input_tokens"), prompt - 3);
+}
+
+TEST_F(Conversations, TheCacheBelongsToTheKeyAndASaltOnlySeparatesFurther) {
+  start();
+  for (const auto& path : {kChat, kMessages, kResponses, std::string("/v1/completions")}) {
+    Json body = simple_request(path);
+    if (path == "/v1/completions") {
+      body = {{"model", "tiny"}, {"prompt", "Hello"}};
+    }
+    body["cache_salt"] = "salt";
+    EXPECT_EQ(post(path, body).status, 200) << path;
+    EXPECT_EQ(engine->requests().back().cache_salt, "salt") << path;
+    EXPECT_EQ(engine->requests().back().cache_tenant, "") << path;
+    body["cache_salt"] = 7;
+    const RawResponse refused = post(path, body);
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_NE(refused.body.find("cache_salt"), std::string::npos) << refused.body;
+  }
+}
+
 TEST_F(Conversations, ChatStreamsWithUsage) {
   start();
   Json body = simple_request(kChat, true);
