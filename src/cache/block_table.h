@@ -17,14 +17,19 @@ class Block {
       : bytes_(std::make_unique<std::byte[]>(bytes)), charge_(std::move(budget), bytes) {}
   std::byte* data() { return bytes_.get(); }
   const std::byte* data() const { return bytes_.get(); }
+  /// Makes it immutable: other threads may read it from now on, and who owns it alone again cannot know
+  /// whether they have finished before.
+  void freeze() { is_frozen_ = true; }
+  bool is_frozen() const { return is_frozen_; }
 
  private:
   std::unique_ptr<std::byte[]> bytes_;
   Charge charge_;
+  bool is_frozen_ = false;
 };
 
 /// Shared by sequences with a common beginning, the prefix tree and the disk tier; whoever drops it last
-/// frees it. A block that more than one holds is never written.
+/// frees it. A block that more than one holds, or that is frozen, is never written.
 using BlockPointer = std::shared_ptr<Block>;
 
 /// The blocks of one sequence, in order. Not thread-safe; the blocks it shares may be read elsewhere.
@@ -53,7 +58,7 @@ class BlockTable {
   void set_budget(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
 
  private:
-  bool is_shared(int64_t index) const { return block(index).use_count() > 1; }
+  bool is_shared(int64_t index) const { return block(index).use_count() > 1 || block(index)->is_frozen(); }
   size_t block_bytes_;
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<BlockPointer> blocks_;

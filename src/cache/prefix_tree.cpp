@@ -59,6 +59,9 @@ bool PrefixTree::has_snapshot(PrefixKeys& keys, std::span<const int32_t> tokens,
 PrefixTree::Node* PrefixTree::add(PrefixBlock block, Node* parent) {
   auto node = std::make_unique<Node>();
   const PrefixKey key = block.key;
+  if (block.block) {
+    block.block->freeze();
+  }
   node->charge = Charge(budget_, sizeof(Node) + block.context.size() * sizeof(int32_t));
   node->content = std::move(block);
   node->parent = parent;

@@ -40,6 +40,10 @@ struct Request {
   std::string cache_tenant = {};
   /// Further separates the prefix cache within the tenant; may come from the caller.
   std::string cache_salt = {};
+  /// Waiting requests of a lower number start first. Waiting raises a request: see queue_order.h.
+  int32_t priority = 0;
+  /// Whose request it is within its tenant, for fairness between those who wait.
+  std::string user = {};
 };
 
 enum class FinishReason {

@@ -14,7 +14,9 @@ RunningRequest::RunningRequest(Request request, OutputSink sink,
       tokens_(std::move(request.prompt)),
       prompt_length_(static_cast<int64_t>(tokens_.size())),
       cache_tenant_(std::move(request.cache_tenant)),
-      cache_salt_(std::move(request.cache_salt)) {
+      cache_salt_(std::move(request.cache_salt)),
+      priority_(request.priority),
+      user_(std::move(request.user)) {
   std::sort(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end());
 }
 

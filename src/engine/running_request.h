@@ -56,6 +56,11 @@ class RunningRequest {
   std::optional<CachePlace>& cache_place() { return cache_place_; }
   const std::string& cache_tenant() const { return cache_tenant_; }
   const std::string& cache_salt() const { return cache_salt_; }
+  int32_t priority() const { return priority_; }
+  const std::string& user() const { return user_; }
+  /// Requests that had been admitted when this one arrived.
+  uint64_t admitted_before() const { return admitted_before_; }
+  void set_admitted_before(uint64_t count) { admitted_before_ = count; }
 
   SequenceProgress progress() const;
   Usage usage() const;
@@ -86,6 +91,9 @@ class RunningRequest {
   std::optional<int64_t> cached_tokens_;
   std::string cache_tenant_;
   std::string cache_salt_;
+  int32_t priority_ = 0;
+  std::string user_;
+  uint64_t admitted_before_ = 0;
   std::optional<CachePlace> cache_place_;
   std::unique_ptr<cache::SequenceState> state_;
   bool ended_ = false;

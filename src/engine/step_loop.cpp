@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "engine/queue_order.h"
 
 namespace hadal::engine {
 namespace {
@@ -65,6 +66,7 @@ void StepLoop::accept(Inbox::Arrivals& arrivals) {
       seen_cancellations_ = ~cancellations_.load(std::memory_order_acquire);
     }
     request->set_number(next_number_++);
+    request->set_admitted_before(admitted_);
     waiting_.push_back(std::move(request));
   }
   for (LoadedSegments& loaded : arrivals.loaded) {
@@ -120,19 +122,37 @@ void StepLoop::end_cancelled() {
   }
 }
 
+std::optional<size_t> StepLoop::next_to_admit() const {
+  std::vector<WaitingPlace> waiting;
+  waiting.reserve(waiting_.size());
+  for (const auto& request : waiting_) {
+    waiting.push_back({request->priority(), admitted_ - request->admitted_before(), request->number(),
+                       request->cache_tenant(), request->user(), !is_loading(*request)});
+  }
+  std::vector<RunningPlace> running;
+  running.reserve(running_.size());
+  for (const auto& request : running_) {
+    running.push_back({request->cache_tenant(), request->user()});
+  }
+  return next_to_start(waiting, running);
+}
+
 void StepLoop::admit() {
-  for (auto it = waiting_.begin();
-       it != waiting_.end() && static_cast<int64_t>(running_.size()) < options_.max_num_seqs;) {
+  while (static_cast<int64_t>(running_.size()) < options_.max_num_seqs) {
+    const std::optional<size_t> next = next_to_admit();
+    if (!next) {
+      return;
+    }
+    const auto it = waiting_.begin() + static_cast<ptrdiff_t>(*next);
     RunningRequest& request = **it;
-    const StateStore::Start start =
-        is_loading(request) ? StateStore::Start::kLoading : store_.start(request, running_);
+    const StateStore::Start start = store_.start(request, running_);
     if (start == StateStore::Start::kNoRoom) {
-      return;  // later ones must not pass it by, or it might wait for ever
+      return;  // others must not pass it by, or it might wait for ever
     }
     if (start == StateStore::Start::kLoading) {
-      ++it;
       continue;
     }
+    ++admitted_;
     ++record_.admitted;
     spdlog::debug("request {}: runs, {} prompt tokens, {} cached", printable(request.label()),
                   request.usage().prompt_tokens, request.usage().cached_tokens);
@@ -140,11 +160,11 @@ void StepLoop::admit() {
         running_.begin(), running_.end(), request.number(),
         [](uint64_t number, const RequestPointer& other) { return number < other->number(); });
     running_.insert(place, std::move(*it));
-    it = waiting_.erase(it);
+    waiting_.erase(it);
   }
 }
 
-/// The next pass, for which there is memory: the youngest requests are set back if there is not.
+/// The next pass, for which there is memory: requests are set back if there is not.
 std::vector<ScheduledChunk> StepLoop::make_plan() {
   while (true) {
     std::vector<SequenceProgress> progress;
@@ -161,13 +181,19 @@ std::vector<ScheduledChunk> StepLoop::make_plan() {
     if (store_.make_room(growth) || running_.size() <= 1) {
       return plan;
     }
-    preempt_youngest();
+    preempt_one();
   }
 }
 
-void StepLoop::preempt_youngest() {
-  RequestPointer request = std::move(running_.back());
-  running_.pop_back();
+void StepLoop::preempt_one() {
+  // Of the lowest priority, the youngest.
+  const auto victim = std::max_element(running_.begin(), running_.end(),
+                                       [](const RequestPointer& first, const RequestPointer& second) {
+                                         return std::pair(first->priority(), first->number()) <
+                                                std::pair(second->priority(), second->number());
+                                       });
+  RequestPointer request = std::move(*victim);
+  running_.erase(victim);
   spdlog::debug("request {}: set back after {} of {} tokens, no memory", printable(request->label()),
                 request->progress().num_computed, request->progress().num_tokens);
   request->preempt();

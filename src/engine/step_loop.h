@@ -42,7 +42,8 @@ class StepLoop {
   void end_cancelled();
   void admit();
   bool has_ready() const;
-  void preempt_youngest();
+  std::optional<size_t> next_to_admit() const;
+  void preempt_one();
   std::vector<ScheduledChunk> make_plan();
   void compute(const std::vector<ScheduledChunk>& plan);
   void sample(const std::vector<ScheduledChunk>& plan);
@@ -57,6 +58,7 @@ class StepLoop {
   const CancellationCounter& cancellations_;
   BatchSampler sampler_;
   uint64_t next_number_ = 0;
+  uint64_t admitted_ = 0;  ///< requests, since the start
 
   StateStore store_;
   std::deque<RequestPointer> waiting_;   ///< in arrival order

@@ -215,7 +215,7 @@ Answer Api::answer_post(Route route, HttpRequest& request, std::shared_ptr<const
         return error_response(ErrorStyle::kOpenAi, completion.error());
       }
       completion->label = request.id;
-      completion->cache_tenant = options_.api_key;
+      completion->queue.cache_tenant = options_.api_key;
       return answer_completion(std::move(served), metrics_, policy, std::move(*completion), request.arrival);
     }
     case Route::kCountTokens:

@@ -292,8 +292,10 @@ Answer answer_completion(std::shared_ptr<const ModelService> model, Metrics& met
   auto generation = std::make_unique<Generation>(*model->engine, metrics, options);
   for (const auto& prompt : request.prompts) {
     for (int64_t i = 0; i < request.n; ++i) {
-      engine::Request each{prompt.ids, request.sampling, request.label, request.cache_tenant,
-                           request.cache_salt};
+      engine::Request each = request.queue;
+      each.prompt = prompt.ids;
+      each.sampling = request.sampling;
+      each.label = request.label;
       each.sampling.seed = choice_seed(request.sampling.seed, static_cast<uint64_t>(i));
       if (auto queued = generation->submit(std::move(each)); !queued) {
         return error_response(ErrorStyle::kOpenAi, public_error(queued.error()));

@@ -8,6 +8,7 @@
 #include "server/access.h"
 #include "server/completion_request.h"
 #include "server/json_body.h"
+#include "server/queue_fields.h"
 #include "server/unsupported_fields.h"
 
 namespace hadal::server {
@@ -67,7 +68,8 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos", "cache_salt"});
+  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos", "cache_salt",
+                             "priority", "user", "metadata"});
   if (protocol != Protocol::kMessages) {
     names.emplace_back("top_k");
   }
@@ -192,13 +194,12 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
   // Extensions that other servers have and benchmarks use; top_k of Messages is read by the recipe.
   const auto top_k = integer_member(members, "top_k", -1, INT32_MAX);
   const auto ignore_eos = bool_member(members, "ignore_eos");
-  auto cache_salt = string_member(members, "cache_salt");
-  if (!top_k || !ignore_eos || !cache_salt) {
-    return refuse(protocol, public_error(!top_k        ? top_k.error()
-                                         : !ignore_eos ? ignore_eos.error()
-                                                       : cache_salt.error()));
+  if (!top_k || !ignore_eos) {
+    return refuse(protocol, public_error(!top_k ? top_k.error() : ignore_eos.error()));
   }
-  result.request.cache_salt = std::move(*cache_salt).value_or("");
+  if (const auto read = read_queue_fields(members, result.request); !read) {
+    return refuse(protocol, public_error(read.error()));
+  }
   sampling.top_k = top_k->value_or(-1) <= 0 ? -1 : **top_k;
   if (prepared->inference.top_k) {
     sampling.top_k = static_cast<int64_t>(std::min<uint64_t>(*prepared->inference.top_k, INT32_MAX));

@@ -106,6 +106,17 @@ TEST_F(BlockTableTest, ABlockThatIsSharedIsCopiedBeforeItIsWritten) {
   EXPECT_EQ(budget_->used(), 3 * kBlockBytes) << "the last holder writes where it is";
 }
 
+TEST_F(BlockTableTest, AFrozenBlockIsCopiedEvenIfNobodyElseHoldsIt) {
+  append(store_, 10);
+  const std::byte* place = store_.row(0);
+  table_.block(0)->freeze();
+  EXPECT_EQ(table_.num_to_allocate(0, 1), 1);
+  append(store_, 1);
+  EXPECT_NE(store_.row(0), place);
+  EXPECT_TRUE(row_holds(store_.row(9), 9));
+  EXPECT_EQ(budget_->used(), kBlockBytes);
+}
+
 TEST_F(BlockTableTest, WhoeverDropsABlockLastFreesIt) {
   {
     BlockTable other(kBlockBytes, budget_);

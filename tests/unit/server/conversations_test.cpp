@@ -105,13 +105,24 @@ TEST_F(Conversations, TheCacheBelongsToTheKeyAndASaltOnlySeparatesFurther) {
       body = {{"model", "tiny"}, {"prompt", "Hello"}};
     }
     body["cache_salt"] = "salt";
+    body["priority"] = -3;
+    if (path == kMessages) {
+      body["metadata"] = {{"user_id", "lena"}};
+    } else {
+      body["user"] = "lena";
+    }
     EXPECT_EQ(post(path, body).status, 200) << path;
     EXPECT_EQ(engine->requests().back().cache_salt, "salt") << path;
     EXPECT_EQ(engine->requests().back().cache_tenant, "") << path;
-    body["cache_salt"] = 7;
-    const RawResponse refused = post(path, body);
-    EXPECT_EQ(refused.status, 400) << path;
-    EXPECT_NE(refused.body.find("cache_salt"), std::string::npos) << refused.body;
+    EXPECT_EQ(engine->requests().back().priority, -3) << path;
+    EXPECT_EQ(engine->requests().back().user, "lena") << path;
+    for (const auto& [field, wrong] : {std::pair<const char*, Json>{"cache_salt", 7}, {"priority", 2000}}) {
+      Json bad = body;
+      bad[field] = wrong;
+      const RawResponse refused = post(path, bad);
+      EXPECT_EQ(refused.status, 400) << path;
+      EXPECT_NE(refused.body.find(field), std::string::npos) << refused.body;
+    }
   }
 }
 
