@@ -38,6 +38,11 @@ struct ServerSettings {
   std::chrono::milliseconds keep_alive_interval{};
   std::chrono::milliseconds request_timeout{};
   std::chrono::milliseconds shutdown_grace{};
+  std::string responses_store;  ///< "off", "memory" or the path of a database
+  int64_t responses_store_count = 0;
+  uint64_t responses_store_bytes = 0;
+  std::chrono::milliseconds responses_store_age{};  ///< since the last use; 0: any
+  int64_t max_response_chain = 0;
 };
 
 struct EngineSettings {

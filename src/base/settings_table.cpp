@@ -208,6 +208,26 @@ void add_server_settings(Table& table) {
   table.duration(kGroup, &S::shutdown_grace,
                  About("server.shutdown_grace", "--shutdown-grace", "30s",
                        "Time that running requests have to finish after SIGTERM or SIGINT."));
+  table.text(
+      kGroup, &S::responses_store,
+      About("server.responses_store", "--responses-store", "memory",
+            "Where answers of /v1/responses are kept for previous_response_id; a file survives a restart.")
+          .looks_like("off, memory or the path of a file"));
+  table.integer(kGroup, &S::responses_store_count,
+                About("server.responses_store_count", "--responses-store-count", "10000",
+                      "Most responses kept; the longest unused one makes room for a new one."),
+                1, 10'000'000);
+  table.size(kGroup, &S::responses_store_bytes,
+             About("server.responses_store_size", "--responses-store-size", "256MiB",
+                   "Most bytes of kept responses and their inputs."),
+             1024);
+  table.duration(kGroup, &S::responses_store_age,
+                 About("server.responses_store_age", "--responses-store-age", "720h",
+                       "Time since its last use after which a response is dropped; 0 keeps it."));
+  table.integer(kGroup, &S::max_response_chain,
+                About("server.max_response_chain", "--max-response-chain", "1000",
+                      "Most responses that previous_response_id may lead through."),
+                1, 1'000'000);
 }
 
 void add_engine_settings(Table& table) {

@@ -19,6 +19,7 @@
 #include "cli/terminal.h"
 #include "cli/version.h"
 #include "server/api.h"
+#include "server/sqlite_response_store.h"
 
 namespace hadal::cli {
 namespace {
@@ -109,8 +110,23 @@ server::ApiOptions api_options(const ServerSettings& from) {
   options.policy.ignore_unsupported = from.ignore_unsupported;
   options.policy.max_choices = from.max_choices;
   options.policy.max_stream_buffer_bytes = from.max_stream_buffer_bytes;
+  options.policy.max_chain_responses = from.max_response_chain;
+  options.policy.max_chain_bytes = from.max_body_bytes;
   options.policy.request_timeout_seconds = static_cast<double>(from.request_timeout.count()) / 1000;
   return options;
+}
+
+/// Null if nothing is to be stored.
+std::unique_ptr<server::ResponseStore> response_store(const ServerSettings& from) {
+  if (from.responses_store == "off") {
+    return nullptr;
+  }
+  server::ResponseStoreOptions options;
+  options.path = from.responses_store == "memory" ? std::string() : from.responses_store;
+  options.max_responses = from.responses_store_count;
+  options.max_bytes = from.responses_store_bytes;
+  options.max_age = from.responses_store_age;
+  return server::open_response_store(options);
 }
 
 server::ModelService model_service(const LoadedModel& loaded, engine::Engine& engine,
@@ -169,7 +185,7 @@ Exit serve_with(const Settings& settings) {
   if (settings.model.model.empty()) {
     return report(model_directory(settings).error(), Exit::kUsage);
   }
-  server::Api api(api_options(settings.server));
+  server::Api api(api_options(settings.server), response_store(settings.server));
   auto http = server::HttpServer::start(http_options(settings), api);
   if (!http) {
     return report(http.error());

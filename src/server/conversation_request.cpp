@@ -93,8 +93,11 @@ bool wants_format(Protocol protocol, const Json& members) {
 }
 
 ResponseOr<recipe::PreparedRequest> prepare(Protocol protocol, std::string_view body,
-                                            const ModelService& model, const RequestPolicy& policy) {
+                                            const ModelService& model, const RequestPolicy& policy,
+                                            ConversationContext context) {
   recipe::ConversionOptions options;
+  options.keep_input = context.keep_input;
+  options.previous_items = std::move(context.previous_items);
   options.default_thinking_mode = policy.default_thinking;
   for (const std::string& name : model.names) {
     options.model_aliases.emplace(name, recipe::ModelVersion::kV41);
@@ -172,8 +175,9 @@ ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::Prepare
 
 ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std::string_view body,
                                                           const ModelService& model,
-                                                          const RequestPolicy& policy) {
-  auto prepared = prepare(protocol, body, model, policy);
+                                                          const RequestPolicy& policy,
+                                                          ConversationContext context) {
+  auto prepared = prepare(protocol, body, model, policy, std::move(context));
   if (!prepared) {
     return tl::make_unexpected(std::move(prepared.error()));
   }
@@ -226,7 +230,7 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
 ResponseOr<std::vector<int32_t>> read_conversation_prompt(Protocol protocol, std::string_view body,
                                                           const ModelService& model,
                                                           const RequestPolicy& policy) {
-  const auto prepared = prepare(protocol, body, model, policy);
+  const auto prepared = prepare(protocol, body, model, policy, {});
   if (!prepared) {
     return tl::make_unexpected(prepared.error());
   }

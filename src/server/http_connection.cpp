@@ -220,7 +220,9 @@ bool Connection::take_head(const RequestParser& parser) {
   // Anything about the body's length that two parsers could read in two ways is refused.
   const size_t num_lengths = request_.count("content-length");
   const size_t num_encodings = request_.count("transfer-encoding");
-  if (num_lengths > 1 || num_encodings > 1 || (num_lengths > 0 && num_encodings > 0)) {
+  const bool is_list =
+      request_.header("content-length").find_first_not_of("0123456789") != std::string_view::npos;
+  if (num_lengths > 1 || is_list || num_encodings > 1 || (num_lengths > 0 && num_encodings > 0)) {
     return refuse(400, "the request says more than once how long its body is");
   }
   if (num_encodings > 0 &&

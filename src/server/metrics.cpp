@@ -12,6 +12,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "/v1/messages",
                                                                "/v1/messages/count_tokens",
                                                                "/v1/responses",
+                                                               "/v1/responses/{id}",
+                                                               "/v1/responses/{id}/input_items",
+                                                               "/v1/responses/{id}/cancel",
                                                                "/tokenize",
                                                                "/detokenize",
                                                                "/v1/models",
@@ -183,6 +186,16 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
   }
   print_http(out, http);
   return out;
+}
+
+void print_store_metrics(std::string& out, const ResponseStoreStats& stats) {
+  print_gauge(out, "hadal_stored_responses", "Responses that are kept.", stats.responses);
+  print_gauge(out, "hadal_stored_response_bytes", "Bytes of their texts.", stats.bytes);
+  print_counter(out, "hadal_responses_stored_total", "Responses that were stored.", stats.stored_total);
+  print_counter(out, "hadal_responses_evicted_total", "Stored responses dropped for the limits or their age.",
+                stats.evicted_total);
+  print_counter(out, "hadal_response_store_failures_total",
+                "Responses that could not be stored, and reads that failed.", stats.failures_total);
 }
 
 std::string escape_label(std::string_view value) {

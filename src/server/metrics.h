@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "server/http_server.h"
+#include "server/response_store.h"
 
 namespace hadal::server {
 
@@ -21,6 +22,9 @@ enum class Route {
   kMessages,
   kCountTokens,
   kResponses,
+  kResponse,
+  kResponseItems,
+  kResponseCancel,
   kTokenize,
   kDetokenize,
   kModels,
@@ -33,7 +37,7 @@ enum class Route {
   kRecipeParse,
   kOther,
 };
-inline constexpr size_t kNumRoutes = 16;
+inline constexpr size_t kNumRoutes = 19;
 std::string_view route_name(Route route);
 
 /// How the answer to a generation request ended.
@@ -82,6 +86,8 @@ class Metrics {
   std::atomic<uint64_t> cached_tokens_{0};
   std::atomic<uint64_t> output_tokens_{0};
 };
+
+void print_store_metrics(std::string& out, const ResponseStoreStats& stats);
 
 /// A label value with backslash, quote and line feed escaped and other control characters replaced.
 std::string escape_label(std::string_view value);

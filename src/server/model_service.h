@@ -33,6 +33,8 @@ struct RequestPolicy {
   bool ignore_unsupported = false;
   int64_t max_choices = 128;
   uint64_t max_stream_buffer_bytes = 4 << 20;
+  int64_t max_chain_responses = 1000;     ///< that previous_response_id leads through
+  uint64_t max_chain_bytes = 64 << 20;    ///< of their texts
   double request_timeout_seconds = 3600;  ///< for the error text only; the HTTP server keeps the time
 };
 

@@ -286,7 +286,8 @@ TEST_F(Conversations, UnsupportedFieldsAreRefusedByName) {
                                                                {kChat, "min_p", 0.1},
                                                                {kChat, "functions", {{{"name", "f"}}}},
                                                                {kChat, "top_k", "many"},
-                                                               {kResponses, "previous_response_id", "resp_1"},
+                                                               {kResponses, "conversation", "conv_1"},
+                                                               {kResponses, "prompt", {{"id", "pmpt_1"}}},
                                                                {kResponses, "background", true}}) {
     Json body = simple_request(path);
     body[name] = value;
