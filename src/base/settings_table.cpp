@@ -197,7 +197,7 @@ void add_server_settings(Table& table) {
                        "Time a connection may stay open between requests."));
   table.duration(kGroup, &S::write_timeout,
                  About("server.write_timeout", "--write-timeout", "60s",
-                       "Time for the client to take one piece of an answer; each 16 KiB adds a second."));
+                       "Time in which the client must take something of what is being sent to it."));
   table.duration(
       kGroup, &S::keep_alive_interval,
       About("server.keep_alive_interval", "--keep-alive-interval", "10s",

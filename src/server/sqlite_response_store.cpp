@@ -171,25 +171,29 @@ class SqliteResponseStore final : public ResponseStore {
     }
   }
 
+  Result<std::unique_ptr<ResponseDatabase>> open_database() {
+    HADAL_TRY(auto opened, ResponseDatabase::open(options_.path));
+    HADAL_TRY(last_time_us_, opened->last_used_us());
+    return opened;
+  }
+
   /// The open database; null while it cannot be opened.
   ResponseDatabase* database() {
     if (database_ != nullptr || Clock::now() < next_attempt_) {
       return database_.get();
     }
-    auto opened = ResponseDatabase::open(options_.path);
+    auto opened = open_database();
     if (!opened && opened.error().code == ErrorCode::kCorrupt && !options_.path.empty()) {
       spdlog::error("{} is no usable response store: {}", options_.path, printable(opened.error().message));
       if (move_aside(options_.path)) {
-        opened = ResponseDatabase::open(options_.path);
+        opened = open_database();
       }
     }
-    const auto last_used = opened ? (*opened)->last_used_us() : tl::make_unexpected(opened.error());
-    if (!last_used) {
+    if (!opened) {
       next_attempt_ = Clock::now() + kReopenInterval;
-      report(last_used.error());
+      report(opened.error());
       return nullptr;
     }
-    last_time_us_ = *last_used;
     database_ = std::move(*opened);
     return database_.get();
   }

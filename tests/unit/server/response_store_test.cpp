@@ -365,8 +365,9 @@ TEST_F(ResponseStoreTest, ManyThreadsMayUseIt) {
 
 TEST_F(ResponseStoreTest, TwoStoresMayShareAFile) {
   open();
-  const auto second = open_response_store(options);
   put("a");
+  EXPECT_TRUE(has("a"));  // it is written
+  const auto second = open_response_store(options);
   EXPECT_TRUE(second->get("me", "a"));
   second->put({"b", "me", "a", "[]", "{}"});
   EXPECT_TRUE(second->get("me", "b"));
