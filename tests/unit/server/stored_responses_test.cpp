@@ -349,9 +349,8 @@ TEST_F(StoredResponses, DeepBodiesAreReadInFull) {
   start();
   // As deep as the reader of the recipe goes: the fields beside it must still count.
   std::string schema = R"({"type":"object"})";
-  for (int depth = 0; depth < 80; ++depth) {
+  for (int depth = 0; depth < 40; ++depth) {
     schema = R"({"type":"object","properties":{"a":)" + schema + "}}";
-    ++depth;
   }
   Json body = request("x", {{"store", false}, {"top_k", "many"}});
   body["tools"] = Json::array({{{"type", "function"}, {"name", "f"}, {"parameters", Json::parse(schema)}}});
