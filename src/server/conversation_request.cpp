@@ -183,8 +183,10 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
       return refuse(protocol, *refusal);
     }
   }
-  if (auto allowed = check_constraint(protocol, *prepared, members); !allowed) {
-    return tl::make_unexpected(std::move(allowed.error()));
+  if (!model.is_scripted) {
+    if (auto allowed = check_constraint(protocol, *prepared, members); !allowed) {
+      return tl::make_unexpected(std::move(allowed.error()));
+    }
   }
 
   ConversationRequest result;
