@@ -130,6 +130,9 @@ struct ConversionOptions {
   uint64_t non_thinking_max_tokens_upper_bound = 393216;
   std::map<std::string, ModelVersion> model_aliases;
   SpecialTokens special_tokens;
+  /// Takes a required or named tool choice while thinking: the call comes after the reasoning, by constraint. The
+  /// reference refuses it (but for `any` of Messages, which is always taken so).
+  bool required_call_while_thinking = false;
   bool describe_conversation = false;  ///< fill PreparedRequest::conversation
 };
 

@@ -96,6 +96,7 @@ ResponseOr<recipe::PreparedRequest> prepare(Protocol protocol, std::string_view 
                                             const ModelService& model, const RequestPolicy& policy) {
   recipe::ConversionOptions options;
   options.default_thinking_mode = policy.default_thinking;
+  options.required_call_while_thinking = true;
   for (const std::string& name : model.names) {
     options.model_aliases.emplace(name, recipe::ModelVersion::kV41);
   }
@@ -168,6 +169,18 @@ ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::Prepare
   return std::move(*ids);
 }
 
+/// The phrases by which clients of Messages know an overflow: they ask again with fewer max_tokens, or shorten the
+/// history. There is no code for it in that protocol.
+std::string overflow_lead(Protocol protocol, uint64_t prompt_tokens, uint64_t max_tokens, uint64_t limit) {
+  if (protocol != Protocol::kMessages) {
+    return {};
+  }
+  return prompt_tokens >= limit
+             ? fmt::format("prompt is too long: {} tokens > {} maximum. ", prompt_tokens, limit)
+             : fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ", prompt_tokens,
+                           max_tokens, limit);
+}
+
 }  // namespace
 
 ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std::string_view body,
@@ -217,7 +230,12 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
   const auto max_tokens =
       recipe::resolve_max_tokens(*prepared, ids->size(), static_cast<uint64_t>(model.context_limit));
   if (!max_tokens) {
-    return refuse(protocol, {400, max_tokens.error().message, "context_length_exceeded", {}});
+    return refuse(protocol, {400,
+                             overflow_lead(protocol, ids->size(), prepared->inference.max_tokens.value_or(0),
+                                           static_cast<uint64_t>(model.context_limit)) +
+                                 max_tokens.error().message,
+                             "context_length_exceeded",
+                             {}});
   }
   sampling.max_tokens = static_cast<int64_t>(*max_tokens);
   result.request.prompt = std::move(*ids);

@@ -184,7 +184,7 @@ def test_models_are_listed_for_both_clients():
 
 
 def test_overflow_names_both_numbers():
-    """B32"""
+    """B32: in the words by which clients tell the two kinds."""
     with serving(answer("x"), options=("--max-model-len", "100")) as server:
         with pytest.raises(anthropic.BadRequestError) as caught:
             ask(client_of(server), messages=[{"role": "user", "content": "word " * 400}], max_tokens=10)
@@ -192,4 +192,6 @@ def test_overflow_names_both_numbers():
         assert error["type"] == "invalid_request_error"
         assert "100 tokens" in error["message"]
         counted = client_of(server).messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "word " * 400}])
-        assert str(counted.input_tokens) in error["message"]
+        assert f"prompt is too long: {counted.input_tokens} tokens > 100 maximum" in error["message"]
+        with pytest.raises(anthropic.BadRequestError, match=r"exceed context limit: \d+ \+ 99 > 100"):
+            ask(client_of(server), max_tokens=99)
