@@ -71,6 +71,7 @@ class ConversationRun {
     }
     metrics_.count_finish(facts.route, *finish_);
     metrics_.count_tokens(usage_);
+    metrics_.count_faults(generator_->faults());
   }
   ConversationRun(const ConversationRun&) = delete;
   ConversationRun& operator=(const ConversationRun&) = delete;

@@ -67,7 +67,7 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos"});
+  names.insert(names.end(), {"response_format", "output_config", "text", "ignore_eos", "include"});
   if (protocol != Protocol::kMessages) {
     names.emplace_back("top_k");
   }
@@ -169,16 +169,24 @@ ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::Prepare
   return std::move(*ids);
 }
 
-/// The phrases by which clients of Messages know an overflow: they ask again with fewer max_tokens, or shorten the
-/// history. There is no code for it in that protocol.
+/// Responses: `include` asks for the log-probabilities of the text. What else it may ask for is always there, or is of
+/// tools that this server does not run.
+bool includes_logprobs(const Json& members) {
+  const auto include = members.find("include");
+  return include != members.end() && include->is_array() &&
+         std::find(include->begin(), include->end(), "message.output_text.logprobs") != include->end();
+}
+
+/// The phrases by which clients of Messages know an overflow: they ask again with fewer max_tokens, or
+/// shorten the history. There is no code for it in that protocol.
 std::string overflow_lead(Protocol protocol, uint64_t prompt_tokens, uint64_t max_tokens, uint64_t limit) {
   if (protocol != Protocol::kMessages) {
     return {};
   }
   return prompt_tokens >= limit
              ? fmt::format("prompt is too long: {} tokens > {} maximum. ", prompt_tokens, limit)
-             : fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ", prompt_tokens,
-                           max_tokens, limit);
+             : fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ",
+                           prompt_tokens, max_tokens, limit);
 }
 
 }  // namespace
@@ -219,7 +227,7 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
   sampling.temperature = static_cast<double>(inference.temperature);
   sampling.top_p = static_cast<double>(inference.top_p);
   sampling.seed = inference.seed.value_or(random_bits());
-  if (inference.logprobs) {
+  if (inference.logprobs || (protocol == Protocol::kResponses && includes_logprobs(members))) {
     sampling.top_logprobs = inference.top_logprobs.value_or(0);
   }
 

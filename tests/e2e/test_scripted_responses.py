@@ -157,3 +157,12 @@ def test_errors_have_a_code_that_clients_know():
         assert "100 tokens" in caught.value.message
         with pytest.raises(openai.NotFoundError):
             ask(server.client(), model="gpt-9")
+
+
+@pytest.mark.parametrize("options", [{"top_logprobs": 2}, {"include": ["message.output_text.logprobs"]}])
+def test_logprobs_are_those_of_the_text(options):
+    with serving(answer("Hm.</think>", "Sunny 🙂")) as server:
+        response = ask(server.client(), **options)
+        part = response.output[-1].content[0]
+        assert b"".join(bytes(entry.bytes) for entry in part.logprobs).decode() == part.text == "Sunny 🙂"
+        assert not ask(server.client()).output[-1].content[0].logprobs

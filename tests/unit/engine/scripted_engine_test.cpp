@@ -150,8 +150,8 @@ TEST_F(ScriptedEngineTest, ACancellationDoesNotWaitForTheNextPiece) {
 }
 
 TEST_F(ScriptedEngineTest, WhatWaitsForAPlaceCanBeCancelledAndTheRestRuns) {
-  const auto engine = start({{.pieces = {{7}}, .delay = 1h}, {.pieces = {{8}}}, {.pieces = {{9}}}},
-                            {.max_num_seqs = 1});
+  const auto engine =
+      start({{.pieces = {{7}}, .delay = 1h}, {.pieces = {{8}}}, {.pieces = {{9}}}}, {.max_num_seqs = 1});
   std::vector<Listener> listeners(3);
   std::vector<std::shared_ptr<RequestHandle>> handles;
   for (Listener& listener : listeners) {
