@@ -21,6 +21,7 @@ struct ServerSettings {
   std::string api_key;                          ///< empty: no key is asked for
   std::vector<std::string> served_model_names;  ///< empty: the name of the model directory or repository
   std::string cors_origin;                      ///< empty: no CORS headers
+  std::filesystem::path script;                 ///< empty: a model answers
   bool default_thinking = true;
   bool ignore_unsupported = false;
   bool recipe_page = true;

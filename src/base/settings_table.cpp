@@ -107,7 +107,7 @@ class Table {
   }
   template <class Group>
   void path(Group Settings::* group, std::filesystem::path Group::* field, SettingInfo info) {
-    info.form = "a directory";
+    info.form = info.form.empty() ? "a directory" : std::move(info.form);
     add(
         std::move(info), group, field,
         [](std::string_view value) -> Result<std::filesystem::path> { return std::filesystem::path(value); },
@@ -152,6 +152,10 @@ void add_server_settings(Table& table) {
              About("server.cors_origin", "--cors-origin", "",
                    "Origin that web pages may call from; empty sends no CORS headers.")
                  .looks_like("an origin or *"));
+  table.path(kGroup, &S::script,
+             About("server.script", "--script", "",
+                   "File of answers to give in place of a model's, for tests; see docs/script.md.")
+                 .looks_like("a file of JSON lines"));
   table.switch_(kGroup, &S::default_thinking,
                 About("server.default_thinking", "--default-thinking", "on",
                       "Whether the model thinks first where a request does not say."));

@@ -12,7 +12,8 @@ RunningRequest::RunningRequest(Request request, OutputSink sink,
       sink_(std::move(sink)),
       cancellation_(std::move(cancellation)),
       tokens_(std::move(request.prompt)),
-      prompt_length_(static_cast<int64_t>(tokens_.size())) {
+      prompt_length_(static_cast<int64_t>(tokens_.size())),
+      counted_prompt_(prompt_length_) {
   std::sort(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end());
 }
 
@@ -26,7 +27,7 @@ SequenceProgress RunningRequest::progress() const {
 }
 
 Usage RunningRequest::usage() const {
-  return {prompt_length_, cached_tokens_, static_cast<int64_t>(tokens_.size()) - prompt_length_};
+  return {counted_prompt_, cached_tokens_, static_cast<int64_t>(tokens_.size()) - prompt_length_};
 }
 
 std::span<const int32_t> RunningRequest::next_tokens(int64_t count) const {

@@ -134,6 +134,9 @@ struct ConversionOptions {
   /// The prompt format to take instead of the one that goes with the model's name (which must be known still).
   std::optional<ModelVersion> model_version;
   SpecialTokens special_tokens;
+  /// Takes a required or named tool choice while thinking: the call comes after the reasoning, by constraint. The
+  /// reference refuses it (but for `any` of Messages, which is always taken so).
+  bool required_call_while_thinking = false;
   bool describe_conversation = false;  ///< fill PreparedRequest::conversation
   /// Responses: what `previous_response_id` stands for, as the JSON text of a list of items that go in front of the
   /// input. Without it a request that has the field is refused.

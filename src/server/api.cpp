@@ -1,6 +1,9 @@
 #include "server/api.h"
 
 #include <array>
+#include <chrono>
+
+#include <fmt/chrono.h>
 
 #include "base/log.h"
 #include "server/access.h"
@@ -107,12 +110,18 @@ HttpResponse preflight_response() {
   return response;
 }
 
+/// One object for the clients of both APIs: OpenAI's fields first, then Anthropic's.
 void append_model(std::string& out, std::string_view name, const ModelService& model) {
   out += "{\"id\":";
   append_json_string(out, name);
   out += ",\"object\":\"model\",\"created\":";
   append_json_integer(out, model.created_unix_seconds);
   out += ",\"owned_by\":\"hadal\",\"max_model_len\":";
+  append_json_integer(out, model.context_limit);
+  out += ",\"type\":\"model\",\"lifecycle\":\"active\",\"display_name\":";
+  append_json_string(out, name);
+  const std::chrono::sys_seconds created{std::chrono::seconds(model.created_unix_seconds)};
+  out += fmt::format(",\"created_at\":\"{:%FT%TZ}\",\"max_input_tokens\":", created);
   append_json_integer(out, model.context_limit);
   out += '}';
 }
@@ -310,7 +319,11 @@ HttpResponse Api::list_models(const HttpRequest& request) const {
       append_model(response.body, name, *served);
     }
   }
-  response.body += "]}";
+  response.body += "],\"has_more\":false,\"first_id\":";
+  append_json_string(response.body, served != nullptr ? served->names.front() : "");
+  response.body += ",\"last_id\":";
+  append_json_string(response.body, served != nullptr ? served->names.back() : "");
+  response.body += '}';
   return response;
 }
 

@@ -74,6 +74,7 @@ class ConversationRun {
     }
     metrics_.count_finish(facts.route, *finish_);
     metrics_.count_tokens(usage_);
+    metrics_.count_faults(generator_->faults());
   }
   ConversationRun(const ConversationRun&) = delete;
   ConversationRun& operator=(const ConversationRun&) = delete;
@@ -275,11 +276,12 @@ Answer answer_conversation(std::shared_ptr<const ModelService> model, Metrics& m
   options.max_buffered_bytes = prepared.stream ? policy.max_stream_buffer_bytes : UINT64_MAX;
   options.outputs_per_wake = prepared.stream || !prepared.parsing.stop_sequences.empty() ? 1 : 32;
   const bool wants_logprobs = request.request.sampling.top_logprobs >= 0;
-  const auto prompt_tokens = static_cast<int64_t>(request.request.prompt.size());
+  const auto prompt_length = static_cast<int64_t>(request.request.prompt.size());
   auto generation = std::make_unique<Generation>(*model->engine, metrics, options);
   if (auto queued = generation->submit(std::move(request.request)); !queued) {
     return error_response(facts_of(prepared.protocol).style, public_error(queued.error()));
   }
+  const int64_t prompt_tokens = generation->counted_prompt_tokens(0).value_or(prompt_length);
   auto run = std::make_unique<ConversationRun>(*model, metrics, policy, prepared, prompt_tokens,
                                                wants_logprobs, std::move(generation), std::move(storage));
   if (!prepared.stream) {

@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "other"};
 constexpr std::array<std::string_view, kNumFinishes> kFinishNames{"stop", "length", "disconnected", "timeout",
                                                                   "error"};
+constexpr std::array<std::string_view, 6> kFaultNames{"stray_markers",      "repaired_values",
+                                                      "repeated_keys",      "cut_calls",
+                                                      "calls_in_reasoning", "dropped_text_bytes"};
 
 void print_head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
   fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
@@ -143,6 +146,15 @@ void Metrics::count_tokens(const engine::Usage& usage) {
   output_tokens_.fetch_add(static_cast<uint64_t>(usage.completion_tokens), std::memory_order_relaxed);
 }
 
+void Metrics::count_faults(const recipe::OutputFaults& faults) {
+  const std::array<uint64_t, kFaultNames.size()> counts{faults.stray_markers,      faults.repaired_values,
+                                                        faults.repeated_keys,      faults.cut_calls,
+                                                        faults.calls_in_reasoning, faults.dropped_text_bytes};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    faults_[i].fetch_add(counts[i], std::memory_order_relaxed);
+  }
+}
+
 std::string Metrics::print(const engine::EngineStats* engine, const HttpServerStats& http,
                            std::string_view version, std::string_view model, bool ready) const {
   std::string out;
@@ -171,6 +183,12 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
                        kRouteNames[route], kFinishNames[finish], count);
       }
     }
+  }
+  print_head(out, "hadal_output_faults_total", "counter",
+             "What answers held that a well-behaved model would not write.");
+  for (size_t i = 0; i < kFaultNames.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "hadal_output_faults_total{{kind=\"{}\"}} {}\n", kFaultNames[i],
+                   faults_[i].load(std::memory_order_relaxed));
   }
   print_counter(out, "hadal_prompt_tokens_total", "Prompt tokens as reported in usage.",
                 prompt_tokens_.load());

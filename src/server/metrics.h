@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "recipe/parse/output_parser.h"
 #include "server/http_server.h"
 #include "server/response_store.h"
 
@@ -68,6 +69,8 @@ class Metrics {
   void count_finish(Route route, Finish finish);
   /// The usage of one answer as it was reported, or for an answer that did not end, as far as it came.
   void count_tokens(const engine::Usage& usage);
+  /// What an answer held that a well-behaved model would not write.
+  void count_faults(const recipe::OutputFaults& faults);
 
   Histogram request_seconds;      ///< arrival of a request to the last byte of its answer
   Histogram ttft_seconds;         ///< arrival of a request to its first token
@@ -82,6 +85,7 @@ class Metrics {
                                                  417, 429, 431, 499, 500, 503, 504};
   std::array<std::array<std::atomic<uint64_t>, kStatuses.size() + 1>, kNumRoutes> responses_{};
   std::array<std::array<std::atomic<uint64_t>, kNumFinishes>, kNumRoutes> finishes_{};
+  std::array<std::atomic<uint64_t>, 6> faults_{};  ///< in the order of OutputFaults
   std::atomic<uint64_t> prompt_tokens_{0};
   std::atomic<uint64_t> cached_tokens_{0};
   std::atomic<uint64_t> output_tokens_{0};

@@ -25,6 +25,8 @@ struct ModelService {
   /// Ids that clients may not send, because they stand for something that is not text (images).
   std::vector<int32_t> reserved_token_ids;
   std::string fingerprint;  ///< system_fingerprint of OpenAI answers
+  /// Answers come from a script: what constrains the output is accepted, and it is the script that obeys it.
+  bool is_scripted = false;
 };
 
 /// Limits and choices that the request handlers obey.

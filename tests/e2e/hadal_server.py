@@ -46,13 +46,13 @@ def run_hadal(*arguments, stdin="", check=True, environment=None):
 
 
 class Server:
-    """A running server. `url` is where it listens, `model` the name that it gives its model."""
+    """A running server. `url` is where it listens, `model` the name that it gives its model (None names none)."""
 
     def __init__(self, *options, model=TINY, key="unused"):
         self.key = key
         self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            [BINARY, "serve", "--model", str(model), "--port", "0", *options],
+            [BINARY, "serve", *([] if model is None else ["--model", str(model)]), "--port", "0", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -94,6 +94,10 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise AssertionError(f"the server did not end on SIGTERM:\n{self.log()}") from None
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
 
     def client(self, **options):
         return openai.OpenAI(

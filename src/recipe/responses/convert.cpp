@@ -237,7 +237,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   HADAL_CHECK(tools.declare(request.tools));
   std::vector<KnownFrom> known_from;
   HADAL_CHECK(convert_input(request, tools, conversation, prepared.model_version, options, known_from));
-  HADAL_TRY(const RequestedChoice choice, requested_choice(request.tool_choice, tools, options));
+  HADAL_TRY(RequestedChoice choice, requested_choice(request.tool_choice, tools, options));
+  choice.while_thinking = options.required_call_while_thinking;
   std::vector<RequestedTool> all_tools = tools.take_tools();
   if (conversation.thinking &&
       options.reasoning_content_behavior == ConversionOptions::ReasoningContent::kReject) {
