@@ -21,6 +21,7 @@ struct ServerSettings {
   std::string api_key;                          ///< empty: no key is asked for
   std::vector<std::string> served_model_names;  ///< empty: the name of the model directory or repository
   std::string cors_origin;                      ///< empty: no CORS headers
+  std::filesystem::path script;                 ///< empty: a model answers
   bool default_thinking = true;
   bool ignore_unsupported = false;
   bool recipe_page = true;
@@ -38,6 +39,11 @@ struct ServerSettings {
   std::chrono::milliseconds keep_alive_interval{};
   std::chrono::milliseconds request_timeout{};
   std::chrono::milliseconds shutdown_grace{};
+  std::string responses_store;  ///< "off", "memory" or the path of a database
+  int64_t responses_store_count = 0;
+  uint64_t responses_store_bytes = 0;
+  std::chrono::milliseconds responses_store_age{};  ///< since the last use; 0: any
+  int64_t max_response_chain = 0;
 };
 
 struct EngineSettings {

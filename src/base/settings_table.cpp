@@ -107,7 +107,7 @@ class Table {
   }
   template <class Group>
   void path(Group Settings::* group, std::filesystem::path Group::* field, SettingInfo info) {
-    info.form = "a directory";
+    info.form = info.form.empty() ? "a directory" : std::move(info.form);
     add(
         std::move(info), group, field,
         [](std::string_view value) -> Result<std::filesystem::path> { return std::filesystem::path(value); },
@@ -152,6 +152,10 @@ void add_server_settings(Table& table) {
              About("server.cors_origin", "--cors-origin", "",
                    "Origin that web pages may call from; empty sends no CORS headers.")
                  .looks_like("an origin or *"));
+  table.path(kGroup, &S::script,
+             About("server.script", "--script", "",
+                   "File of answers to give in place of a model's, for tests; see docs/script.md.")
+                 .looks_like("a file of JSON lines"));
   table.switch_(kGroup, &S::default_thinking,
                 About("server.default_thinking", "--default-thinking", "on",
                       "Whether the model thinks first where a request does not say."));
@@ -197,7 +201,7 @@ void add_server_settings(Table& table) {
                        "Time a connection may stay open between requests."));
   table.duration(kGroup, &S::write_timeout,
                  About("server.write_timeout", "--write-timeout", "60s",
-                       "Time for the client to take one piece of an answer; each 16 KiB adds a second."));
+                       "Time in which the client must take something of what is being sent to it."));
   table.duration(
       kGroup, &S::keep_alive_interval,
       About("server.keep_alive_interval", "--keep-alive-interval", "10s",
@@ -208,6 +212,26 @@ void add_server_settings(Table& table) {
   table.duration(kGroup, &S::shutdown_grace,
                  About("server.shutdown_grace", "--shutdown-grace", "30s",
                        "Time that running requests have to finish after SIGTERM or SIGINT."));
+  table.text(
+      kGroup, &S::responses_store,
+      About("server.responses_store", "--responses-store", "memory",
+            "Where answers of /v1/responses are kept for previous_response_id; a file survives a restart.")
+          .looks_like("off, memory or the path of a file"));
+  table.integer(kGroup, &S::responses_store_count,
+                About("server.responses_store_count", "--responses-store-count", "10000",
+                      "Most responses kept; the longest unused one makes room for a new one."),
+                1, 10'000'000);
+  table.size(kGroup, &S::responses_store_bytes,
+             About("server.responses_store_size", "--responses-store-size", "256MiB",
+                   "Most bytes of kept responses and their inputs."),
+             1024);
+  table.duration(kGroup, &S::responses_store_age,
+                 About("server.responses_store_age", "--responses-store-age", "720h",
+                       "Time since its last use after which a response is dropped; 0 keeps it."));
+  table.integer(kGroup, &S::max_response_chain,
+                About("server.max_response_chain", "--max-response-chain", "1000",
+                      "Most responses that previous_response_id may lead through."),
+                1, 1'000'000);
 }
 
 void add_engine_settings(Table& table) {

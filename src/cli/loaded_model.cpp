@@ -31,15 +31,15 @@ std::optional<int32_t> choose_bos(std::string_view wish, const checkpoint::Model
   return has_bos ? std::optional(static_cast<int32_t>(config.bos_token_id)) : std::nullopt;
 }
 
-std::string last_part(std::string_view model) {
+}  // namespace
+
+std::string model_name(std::string_view model) {
   while (model.size() > 1 && model.ends_with('/')) {
     model.remove_suffix(1);
   }
   const std::string name = std::filesystem::path(model).filename().string();
   return name.empty() || name == "." || name == ".." ? "hadal" : name;
 }
-
-}  // namespace
 
 Result<std::filesystem::path> model_directory(const Settings& settings) {
   if (settings.model.model.empty()) {
@@ -57,7 +57,7 @@ Result<LoadedModel> load_model(const Settings& settings) {
   StatusLine status;
   LoadedModel loaded;
   HADAL_TRY(const std::filesystem::path directory, model_directory(settings));
-  loaded.name = last_part(settings.model.model);
+  loaded.name = model_name(settings.model.model);
 
   status.show_bar(fmt::format("{}: reading the checkpoint", loaded.name), 0);
   HADAL_TRY(checkpoint::Checkpoint opened, checkpoint::Checkpoint::open(directory));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/settings.h"
@@ -30,6 +31,9 @@ Result<LoadedModel> load_model(const Settings& settings);
 
 /// The directory that --model names; an error that says how to name one if it is not set.
 Result<std::filesystem::path> model_directory(const Settings& settings);
+
+/// What a model is called: the last part of what --model named.
+std::string model_name(std::string_view model);
 
 Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings);
 

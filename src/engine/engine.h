@@ -74,6 +74,8 @@ class RequestHandle {
   virtual ~RequestHandle() = default;
   /// The request ends with kCancelled within one step unless it has ended already. Any thread, any time.
   virtual void cancel() = 0;
+  /// What usage says of the prompt if that is not its length; only a script does so.
+  virtual std::optional<int64_t> counted_prompt_tokens() const { return std::nullopt; }
 };
 
 class Engine {

@@ -52,6 +52,26 @@ Inbox::Arrivals Inbox::take(bool wait) {
   return {std::exchange(requests_, {}), std::exchange(loaded_, {}), stopping_};
 }
 
+Inbox::Arrivals Inbox::take_until(std::chrono::steady_clock::time_point due) {
+  std::unique_lock lock(mutex_);
+  const auto is_due = [&] { return stopping_ || woken_ || !requests_.empty(); };
+  if (due == std::chrono::steady_clock::time_point::max()) {
+    changed_.wait(lock, is_due);  // wait_until() would compute with it
+  } else {
+    changed_.wait_until(lock, due, is_due);
+  }
+  woken_ = false;
+  return {std::exchange(requests_, {}), stopping_};
+}
+
+void Inbox::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  changed_.notify_one();
+}
+
 void Inbox::record(const StepRecord& record) {
   const auto finished = [&](FinishReason reason) { return record.finished[static_cast<size_t>(reason)]; };
   int64_t ended = 0;

@@ -3,6 +3,7 @@
 // sides touch is here, under one lock; the step thread takes it twice a step and never while it computes.
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,10 @@ class Inbox {
   };
   /// Step thread. What has arrived since the last call; with `wait` it sleeps until there is something.
   Arrivals take(bool wait);
+  /// The same, but sleeps until there is something, wake() was called, or it is `due`.
+  Arrivals take_until(std::chrono::steady_clock::time_point due);
+  /// Any thread: the next or present take_until() returns at once.
+  void wake();
   void record(const StepRecord& record);
 
  private:
@@ -56,6 +61,7 @@ class Inbox {
   std::vector<LoadedSegments> loaded_;
   EngineStats stats_;
   bool stopping_ = false;
+  bool woken_ = false;  ///< by wake(), not seen yet
 };
 
 }  // namespace hadal::engine

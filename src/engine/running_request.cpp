@@ -13,6 +13,7 @@ RunningRequest::RunningRequest(Request request, OutputSink sink,
       cancellation_(std::move(cancellation)),
       tokens_(std::move(request.prompt)),
       prompt_length_(static_cast<int64_t>(tokens_.size())),
+      counted_prompt_(prompt_length_),
       cache_tenant_(std::move(request.cache_tenant)),
       cache_salt_(std::move(request.cache_salt)),
       priority_(request.priority),
@@ -42,7 +43,7 @@ SequenceProgress RunningRequest::progress() const {
 }
 
 Usage RunningRequest::usage() const {
-  return {prompt_length_, cached_tokens_.value_or(0), static_cast<int64_t>(tokens_.size()) - prompt_length_};
+  return {counted_prompt_, cached_tokens_.value_or(0), static_cast<int64_t>(tokens_.size()) - prompt_length_};
 }
 
 std::span<const int32_t> RunningRequest::next_tokens(int64_t count) const {

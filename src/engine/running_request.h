@@ -64,6 +64,8 @@ class RunningRequest {
 
   SequenceProgress progress() const;
   Usage usage() const;
+  /// Usage says this in place of the prompt's length.
+  void count_prompt_as(int64_t num_tokens) { counted_prompt_ = num_tokens; }
   /// The next `count` tokens to compute; valid until append().
   std::span<const int32_t> next_tokens(int64_t count) const;
   /// The index in the whole sequence of the next token to sample.
@@ -87,6 +89,7 @@ class RunningRequest {
   std::shared_ptr<const Cancellation> cancellation_;  ///< shared with the caller's handle
   std::vector<int32_t> tokens_;                       ///< prompt, then output
   int64_t prompt_length_;
+  int64_t counted_prompt_;
   int64_t start_length_ = 0;  ///< tokens when it last started: until then it is filling in, not decoding
   std::optional<int64_t> cached_tokens_;
   std::string cache_tenant_;

@@ -74,12 +74,12 @@ class CompletionRun {
 
   engine::Usage usage() const {
     engine::Usage usage;
-    for (const auto& prompt : request.prompts) {
-      usage.prompt_tokens += static_cast<int64_t>(prompt.ids.size());
-    }
     for (size_t i = 0; i < choices.size(); ++i) {
       usage.completion_tokens += choices[i].text.num_tokens();
       if (static_cast<int64_t>(i) % request.n == 0) {  // each prompt counts once
+        const auto& prompt = request.prompts[i / static_cast<size_t>(request.n)];
+        usage.prompt_tokens +=
+            generation_->counted_prompt_tokens(i).value_or(static_cast<int64_t>(prompt.ids.size()));
         usage.cached_tokens += choices[i].cached_tokens;
       }
     }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/engine.h"
@@ -37,6 +38,10 @@ class Generation {
   /// Queues a request. On an error those before it go on: the caller destroys the Generation.
   Result<void> submit(engine::Request request);
   size_t size() const { return handles_.size(); }
+  /// What usage says of this request's prompt, if that is not its length (see engine::RequestHandle).
+  std::optional<int64_t> counted_prompt_tokens(size_t number) const {
+    return handles_[number]->counted_prompt_tokens();
+  }
 
   /// From now on, and until destruction, `waker` is told of outputs.
   void attach(Waker& waker);

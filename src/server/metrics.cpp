@@ -12,6 +12,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "/v1/messages",
                                                                "/v1/messages/count_tokens",
                                                                "/v1/responses",
+                                                               "/v1/responses/{id}",
+                                                               "/v1/responses/{id}/input_items",
+                                                               "/v1/responses/{id}/cancel",
                                                                "/tokenize",
                                                                "/detokenize",
                                                                "/v1/models",
@@ -25,6 +28,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "other"};
 constexpr std::array<std::string_view, kNumFinishes> kFinishNames{"stop", "length", "disconnected", "timeout",
                                                                   "error"};
+constexpr std::array<std::string_view, 6> kFaultNames{"stray_markers",      "repaired_values",
+                                                      "repeated_keys",      "cut_calls",
+                                                      "calls_in_reasoning", "dropped_text_bytes"};
 
 void print_head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
   fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
@@ -182,6 +188,15 @@ void Metrics::count_tokens(const engine::Usage& usage) {
   output_tokens_.fetch_add(static_cast<uint64_t>(usage.completion_tokens), std::memory_order_relaxed);
 }
 
+void Metrics::count_faults(const recipe::OutputFaults& faults) {
+  const std::array<uint64_t, kFaultNames.size()> counts{faults.stray_markers,      faults.repaired_values,
+                                                        faults.repeated_keys,      faults.cut_calls,
+                                                        faults.calls_in_reasoning, faults.dropped_text_bytes};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    faults_[i].fetch_add(counts[i], std::memory_order_relaxed);
+  }
+}
+
 std::string Metrics::print(const engine::EngineStats* engine, const HttpServerStats& http,
                            std::string_view version, std::string_view model, bool ready) const {
   std::string out;
@@ -211,6 +226,12 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
       }
     }
   }
+  print_head(out, "hadal_output_faults_total", "counter",
+             "What answers held that a well-behaved model would not write.");
+  for (size_t i = 0; i < kFaultNames.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "hadal_output_faults_total{{kind=\"{}\"}} {}\n", kFaultNames[i],
+                   faults_[i].load(std::memory_order_relaxed));
+  }
   print_counter(out, "hadal_prompt_tokens_total", "Prompt tokens as reported in usage.",
                 prompt_tokens_.load());
   print_counter(out, "hadal_cached_tokens_total", "Prompt tokens that needed no forward pass.",
@@ -226,6 +247,16 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
   }
   print_http(out, http);
   return out;
+}
+
+void print_store_metrics(std::string& out, const ResponseStoreStats& stats) {
+  print_gauge(out, "hadal_stored_responses", "Responses that are kept.", stats.responses);
+  print_gauge(out, "hadal_stored_response_bytes", "Bytes of their texts.", stats.bytes);
+  print_counter(out, "hadal_responses_stored_total", "Responses that were stored.", stats.stored_total);
+  print_counter(out, "hadal_responses_evicted_total", "Stored responses dropped for the limits or their age.",
+                stats.evicted_total);
+  print_counter(out, "hadal_response_store_failures_total",
+                "Responses that could not be stored, and reads that failed.", stats.failures_total);
 }
 
 std::string escape_label(std::string_view value) {

@@ -31,6 +31,12 @@ TEST_F(ApiRoutes, GetRoutesAnswer) {
   const Json models = Json::parse(get("/v1/models").body);
   EXPECT_EQ(models.at("object"), "list");
   EXPECT_EQ(models.at("data").at(0).at("id"), "tiny");
+  // The same list is Anthropic's: one page of models with their times as text.
+  EXPECT_EQ(models.at("data").at(0).at("type"), "model");
+  EXPECT_EQ(models.at("data").at(0).at("created_at").get<std::string>().back(), 'Z');
+  EXPECT_EQ(models.at("has_more"), false);
+  EXPECT_EQ(models.at("first_id"), models.at("data").front().at("id"));
+  EXPECT_EQ(models.at("last_id"), models.at("data").back().at("id"));
   EXPECT_EQ(Json::parse(get("/v1/models/DeepSeek-V4%2e1-Flash").body).at("id"), "DeepSeek-V4.1-Flash");
   EXPECT_EQ(get("/v1/models/other").status, 404);
   EXPECT_EQ(get("/v1/models/%zz").status, 404);

@@ -1,5 +1,7 @@
 // Chat, Messages and Responses over HTTP, through the real recipe, with a scripted engine.
 
+#include <fmt/format.h>
+
 #include "api_fixture.h"
 
 namespace hadal::server::testing {
@@ -318,6 +320,39 @@ TEST_F(Conversations, ConstrainedOutputIsRefusedByName) {
             200);
 }
 
+TEST_F(Conversations, ARequiredCallWhileThinkingIsAMatterOfTheConstraintAlone) {
+  start();
+  for (const std::string& path : {kChat, kResponses}) {
+    Json body = simple_request(path);
+    body.erase("thinking");
+    body.erase("reasoning");
+    body["tool_choice"] = "required";
+    body["tools"] = Json::array({path == kChat ? kTool : kTool["function"]});
+    body["tools"][0]["type"] = "function";
+    expect_refused(path, body, "tool_choice: constrained decoding is not available");
+  }
+}
+
+TEST_F(Conversations, IncludeAsksForLogprobs) {
+  start();
+  Json body = simple_request(kResponses);
+  post(kResponses, body);
+  body["include"] = {"reasoning.encrypted_content", "message.output_text.logprobs"};
+  post(kResponses, body);
+  EXPECT_EQ(engine->requests().at(0).sampling.top_logprobs, -1);
+  EXPECT_EQ(engine->requests().at(1).sampling.top_logprobs, 0);
+}
+
+TEST_F(Conversations, FaultsOfTheOutputAreCounted) {
+  answer_with("<｜DSML｜ calls>\n<｜DSML｜ invoke nam=\"weather\">");
+  start();
+  Json body = simple_request(kChat, false, 200);
+  body["tools"] = Json::array({kTool});
+  EXPECT_EQ(metric("hadal_output_faults_total{kind=\"stray_markers\"}"), 0);
+  EXPECT_EQ(post(kChat, body).status, 200);
+  EXPECT_TRUE(eventually([&] { return metric("hadal_output_faults_total{kind=\"stray_markers\"}") == 1; }));
+}
+
 TEST_F(Conversations, ImagesAreRefusedByName) {
   start();
   Json body = simple_request(kChat);
@@ -336,7 +371,8 @@ TEST_F(Conversations, UnsupportedFieldsAreRefusedByName) {
                                                                {kChat, "min_p", 0.1},
                                                                {kChat, "functions", {{{"name", "f"}}}},
                                                                {kChat, "top_k", "many"},
-                                                               {kResponses, "previous_response_id", "resp_1"},
+                                                               {kResponses, "conversation", "conv_1"},
+                                                               {kResponses, "prompt", {{"id", "pmpt_1"}}},
                                                                {kResponses, "background", true}}) {
     Json body = simple_request(path);
     body[name] = value;
@@ -379,6 +415,10 @@ TEST_F(Conversations, TheContextLimitIsExact) {
     const Json error = Json::parse(over.body).at("error");
     EXPECT_NE(error.at("message").get<std::string>().find(std::to_string(context_limit)), std::string::npos);
     EXPECT_NE(error["message"].get<std::string>().find(std::to_string(context_limit + 1)), std::string::npos);
+    // Messages has no code for it: clients read the numbers out of this phrase.
+    const std::string phrase = fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ",
+                                           prompt_tokens, room + 1, context_limit);
+    EXPECT_EQ(error["message"].get<std::string>().starts_with(phrase), path == kMessages);
     if (path == kMessages) {
       EXPECT_EQ(error.at("type"), "invalid_request_error");
     } else {
