@@ -61,7 +61,7 @@ Inbox::Arrivals Inbox::take_until(std::chrono::steady_clock::time_point due) {
     changed_.wait_until(lock, due, is_due);
   }
   woken_ = false;
-  return {std::exchange(requests_, {}), stopping_};
+  return {std::exchange(requests_, {}), std::exchange(loaded_, {}), stopping_};
 }
 
 void Inbox::wake() {
