@@ -93,6 +93,7 @@ class SequenceState {
   std::vector<RowRing>& windows() { return windows_; }
   const std::vector<RowRing>& windows() const { return windows_; }
   std::vector<int32_t>& engram_context() { return engram_context_; }  ///< one compressed id per token so far
+  const std::vector<int32_t>& engram_context() const { return engram_context_; }
 
   /// Bytes held in memory for this sequence.
   size_t allocated_bytes() const;

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/inbox.h"
+#include "engine/proposer.h"
 #include "engine/running_request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
@@ -37,8 +38,11 @@ class StepLoop {
   void step();
   void end_cancelled();
   void admit();
+  void propose();
+  std::vector<SequenceProgress> show_progress() const;
   void compute(const std::vector<ScheduledChunk>& plan);
   void sample(const std::vector<ScheduledChunk>& plan);
+  void take_tokens(RunningRequest& request, std::span<Result<OutputToken>> sampled);
   void end(RunningRequest& request, FinishReason reason, std::vector<OutputToken> tokens = {},
            std::optional<Error> error = {});
   void remove_ended();
@@ -48,7 +52,9 @@ class StepLoop {
   const EngineOptions& options_;
   Inbox& inbox_;
   const CancellationCounter& cancellations_;
+  const StopLimits limits_;
   BatchSampler sampler_;
+  std::optional<Proposer> proposer_;  ///< if the model drafts
 
   std::deque<RequestPointer> waiting_;   ///< in arrival order
   std::vector<RequestPointer> running_;  ///< in arrival order; each has a state
@@ -59,7 +65,7 @@ class StepLoop {
   std::vector<std::pair<RunningRequest*, Output>> outputs_;
   StepRecord record_;
 
-  std::vector<float> logits_;  ///< one row for each sequence that samples in this step
+  std::vector<float> logits_;  ///< one row for each token that is sampled in this step
 };
 
 }  // namespace hadal::engine
