@@ -95,9 +95,15 @@ Result<LoadedModel> load_model(const Settings& settings) {
   return loaded;
 }
 
-Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings) {
+Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings,
+                                                     int64_t most_requests) {
+  if (settings.engine.max_num_batched_tokens < settings.engine.max_num_seqs) {
+    return fail(ErrorCode::kInvalidArgument, "max_num_batched_tokens: {}, expected at least max_num_seqs ({})",
+                settings.engine.max_num_batched_tokens, settings.engine.max_num_seqs);
+  }
   engine::EngineOptions options;
-  options.max_num_seqs = settings.engine.max_num_seqs;
+  // What can never run needs no measured costs.
+  options.max_num_seqs = std::min(settings.engine.max_num_seqs, most_requests);
   options.max_num_batched_tokens = settings.engine.max_num_batched_tokens;
   options.max_model_len = settings.engine.max_model_len;
   options.max_waiting = settings.engine.max_waiting;

@@ -5,12 +5,15 @@
 
 namespace hadal::engine {
 
+size_t DraftStats::bin_of(float confidence) {
+  return std::min(static_cast<size_t>(confidence * static_cast<float>(kNumBins)), kNumBins - 1);
+}
+
 void DraftStats::count_reached(int64_t position, float confidence, bool accepted) {
   auto& place = positions[static_cast<size_t>(position)];
   ++place.reached;
   place.accepted += accepted ? 1 : 0;
-  const auto bin = static_cast<size_t>(confidence * static_cast<float>(kNumBins));
-  auto& counted = bins[std::min(bin, kNumBins - 1)];
+  auto& counted = bins[bin_of(confidence)];
   ++counted.count;
   counted.accepted += accepted ? 1 : 0;
   counted.confidence_sum += static_cast<double>(confidence);

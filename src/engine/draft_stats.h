@@ -23,6 +23,7 @@ struct DraftStats {
     double confidence_sum = 0;
   };
   static constexpr size_t kNumBins = 10;
+  static size_t bin_of(float confidence);  ///< in [0, 1]
 
   std::array<Position, static_cast<size_t>(kMaxDraftLength)> positions{};
   std::array<Bin, kNumBins> bins{};

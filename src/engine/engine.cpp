@@ -70,17 +70,25 @@ Result<void> check_drafts(model::LanguageModel& model) {
   return {};
 }
 
-Result<CostCurve> measure_costs(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options) {
+Result<StepCosts> measure_costs(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options) {
   BatchSampler sampler(pool);
   const int64_t rows_per_sequence = 1 + model.draft_model()->block_length();
-  const int64_t max_rows = std::min(options.max_num_seqs * rows_per_sequence, options.max_num_batched_tokens);
-  HADAL_TRY(
-      CostCurve curve,
-      measure_step_costs(model, sampler, {.max_rows = max_rows, .rows_per_sequence = rows_per_sequence}));
-  for (const CostCurve::Point& point : curve.points()) {
-    spdlog::debug("step of {} rows: {:.6f} s", point.rows, point.seconds);
+  StepCostLimits limits;
+  limits.max_rows = std::min(options.max_num_seqs * rows_per_sequence, options.max_num_batched_tokens);
+  limits.rows_per_sequence = rows_per_sequence;
+  limits.min_rows = rows_per_sequence;
+  StepCosts costs;
+  HADAL_TRY(costs.pass, measure_step_costs(model, sampler, limits));
+  limits.max_rows = options.max_num_seqs;
+  limits.min_rows = 2;
+  HADAL_TRY(costs.drafts, measure_draft_costs(model, sampler, limits));
+  for (const CostCurve::Point& point : costs.pass.points()) {
+    spdlog::debug("pass of {} rows: {:.6f} s", point.rows, point.seconds);
   }
-  return curve;
+  for (const CostCurve::Point& point : costs.drafts.points()) {
+    spdlog::debug("drafts of {} sequences: {:.6f} s", point.rows, point.seconds);
+  }
+  return costs;
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ Result<std::unique_ptr<Engine>> Engine::start(model::LanguageModel& model, Threa
   HADAL_TRY(EngineOptions in_force, resolve_options(options, model));
   HADAL_CHECK(check_drafts(model));
   if (model.draft_model() == nullptr || !in_force.schedule_guesses) {
-    in_force.step_costs = CostCurve();
+    in_force.step_costs = StepCosts();
   } else if (!in_force.step_costs) {
     HADAL_TRY(in_force.step_costs, measure_costs(model, pool, in_force));
   }

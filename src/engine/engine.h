@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/draft_policy.h"
 #include "engine/draft_stats.h"
 #include "engine/request.h"
-#include "engine/verification.h"
 #include "model/language_model.h"
 
 namespace hadal::engine {
@@ -22,11 +22,11 @@ struct EngineOptions {
   int64_t max_model_len = 0;   ///< prompt + output; 0: the model's own limit, which it must not pass
   int64_t max_waiting = 4096;  ///< requests beyond those that run; more are refused (kResourceExhausted)
   int32_t eos_token_id = 1;
-  /// With a model that drafts: verify as many guesses as pay by their confidences and the cost curve; else
-  /// all.
+  /// With a model that drafts: guess while that pays, and verify as many guesses as pay, by their confidences
+  /// and the costs of steps; else always all.
   bool schedule_guesses = true;
-  /// The cost curve; if it is not given, it is measured when the engine starts (only if schedule_guesses).
-  std::optional<CostCurve> step_costs = std::nullopt;
+  /// The costs; if they are not given, they are measured when the engine starts (only if schedule_guesses).
+  std::optional<StepCosts> step_costs = std::nullopt;
 };
 
 /// Counters since start, for /metrics. A snapshot is consistent in itself: requests_total = waiting + running

@@ -32,7 +32,8 @@ StepLoop::StepLoop(model::LanguageModel& model, ThreadPool& pool, const EngineOp
       inbox_(inbox),
       cancellations_(cancellations),
       limits_{options.eos_token_id, options.max_model_len},
-      sampler_(pool) {
+      sampler_(pool),
+      policy_(options.step_costs.value_or(StepCosts())) {
   if (model::DraftModel* drafts = model.draft_model(); drafts != nullptr) {
     proposer_.emplace(*drafts, sampler_, model.vocab_size());
   }
@@ -131,13 +132,13 @@ void StepLoop::propose() {
       room.push_back(guesses);
     }
   }
-  if (!requests.empty()) {
+  if (!requests.empty() && policy_.wants_drafts()) {
     proposer_->propose(requests, room, record_.drafts);
   }
 }
 
 /// Where the running sequences stand, and how many of their guesses are worth a row in this step.
-std::vector<SequenceProgress> StepLoop::show_progress() const {
+std::vector<SequenceProgress> StepLoop::show_progress() {
   std::vector<SequenceProgress> progress;
   std::vector<std::vector<float>> confidences;  // of the sequences that decode
   std::vector<size_t> decoding;
@@ -147,13 +148,13 @@ std::vector<SequenceProgress> StepLoop::show_progress() const {
       decoding.push_back(progress.size() - 1);
       auto& guesses = confidences.emplace_back();
       for (const Guess& guess : request->guesses()) {
-        guesses.push_back(guess.confidence);
+        guesses.push_back(policy_.corrected(guess.confidence));
       }
     }
   }
   // One token of each sequence comes first.
   const int64_t room = options_.max_num_batched_tokens - static_cast<int64_t>(running_.size());
-  const std::vector<int64_t> chosen = choose_verification(confidences, room, *options_.step_costs);
+  const std::vector<int64_t> chosen = policy_.choose(confidences, room);
   for (size_t i = 0; i < decoding.size(); ++i) {
     progress[decoding[i]].num_guesses = chosen[i];
   }
@@ -214,6 +215,7 @@ void StepLoop::sample(const std::vector<ScheduledChunk>& plan) {
   std::vector<Result<OutputToken>> sampled(rows.size());
   sampler_.sample(rows, sampled);
   size_t first = 0;
+  step_drafts_ = {};
   for (const ScheduledChunk& chunk : plan) {
     RunningRequest& request = *running_[chunk.sequence];
     if (chunk.wants_logits && !request.ended()) {
@@ -221,6 +223,8 @@ void StepLoop::sample(const std::vector<ScheduledChunk>& plan) {
       first += chunk.num_sampled();
     }
   }
+  policy_.learn(step_drafts_);
+  record_.drafts += step_drafts_;
 }
 
 /// Appends the target's own tokens, up to the first that differs from the guess in its place: rows after it
@@ -232,7 +236,7 @@ void StepLoop::take_tokens(RunningRequest& request, std::span<Result<OutputToken
   const std::span<const Guess> guesses = request.guesses();
   const size_t num_verified = sampled.size() - 1;
   for (size_t i = 0; i < num_verified; ++i) {
-    ++record_.drafts.positions[i].verified;
+    ++step_drafts_.positions[i].verified;
   }
   for (size_t i = 0; i < sampled.size(); ++i) {
     if (!sampled[i]) {
@@ -243,7 +247,7 @@ void StepLoop::take_tokens(RunningRequest& request, std::span<Result<OutputToken
     const int32_t token = sampled[i]->token;
     const bool is_right = i < num_verified && guesses[i].token == token;
     if (i < num_verified) {
-      record_.drafts.count_reached(static_cast<int64_t>(i), guesses[i].confidence, is_right);
+      step_drafts_.count_reached(static_cast<int64_t>(i), guesses[i].confidence, is_right);
     }
     finish = request.append(token, limits_);
     tokens.push_back(std::move(*sampled[i]));

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/draft_policy.h"
 #include "engine/engine.h"
 #include "engine/inbox.h"
 #include "engine/proposer.h"
@@ -39,7 +40,7 @@ class StepLoop {
   void end_cancelled();
   void admit();
   void propose();
-  std::vector<SequenceProgress> show_progress() const;
+  std::vector<SequenceProgress> show_progress();
   void compute(const std::vector<ScheduledChunk>& plan);
   void sample(const std::vector<ScheduledChunk>& plan);
   void take_tokens(RunningRequest& request, std::span<Result<OutputToken>> sampled);
@@ -55,6 +56,7 @@ class StepLoop {
   const StopLimits limits_;
   BatchSampler sampler_;
   std::optional<Proposer> proposer_;  ///< if the model drafts
+  DraftPolicy policy_;
 
   std::deque<RequestPointer> waiting_;   ///< in arrival order
   std::vector<RequestPointer> running_;  ///< in arrival order; each has a state
@@ -64,6 +66,7 @@ class StepLoop {
   std::vector<RequestPointer> ended_;
   std::vector<std::pair<RunningRequest*, Output>> outputs_;
   StepRecord record_;
+  DraftStats step_drafts_;  ///< of the verification at hand
 
   std::vector<float> logits_;  ///< one row for each token that is sampled in this step
 };

@@ -92,7 +92,7 @@ TEST_P(EngineDrafts, AnswersAreThoseWithoutThem) {
       .max_num_seqs = given.max_num_seqs,
       .max_num_batched_tokens = given.max_num_batched_tokens,
       .schedule_guesses = given.curve != nullptr,
-      .step_costs = given.curve != nullptr ? std::optional(*given.curve) : std::nullopt};
+      .step_costs = given.curve != nullptr ? std::optional(StepCosts{*given.curve, {}}) : std::nullopt};
   constexpr uint32_t kRequests = 40;
   for (uint32_t round = 0; round < 3; ++round) {
     FakeModel model({.draft_length = given.draft_length, .percent_right = given.percent_right});
@@ -289,7 +289,7 @@ TEST_F(EngineDraftTest, TheCostOfStepsIsMeasuredUpToTheLargestVerification) {
   FakeModel model({.draft_length = 2});
   const auto engine = start(model, pool_, {.max_num_seqs = 4, .max_num_batched_tokens = 100});
   std::vector<int64_t> sizes;
-  for (const auto& point : engine->options().step_costs->points()) {
+  for (const auto& point : engine->options().step_costs->pass.points()) {
     sizes.push_back(point.rows);
     EXPECT_GT(point.seconds, 0);
   }
@@ -299,10 +299,24 @@ TEST_F(EngineDraftTest, TheCostOfStepsIsMeasuredUpToTheLargestVerification) {
   EXPECT_THAT(measured_sizes(2), testing::ElementsAre(1, 2));
   EXPECT_THAT(measured_sizes(5), testing::ElementsAre(1, 2, 3, 4, 5));
 
+  EXPECT_EQ(engine->options().step_costs->drafts.points().size(), measured_sizes(4).size());
+
   FakeModel broken({.draft_length = 2}, [](auto) -> Result<void> { return fail(ErrorCode::kIo, "no disk"); });
   const auto not_started = Engine::start(broken, pool_, {});
   ASSERT_FALSE(not_started);
   EXPECT_THAT(not_started.error().message, HasSubstr("no disk"));
+}
+
+TEST_F(EngineDraftTest, DraftsThatDoNotPayAreGivenUpAndTriedAgain) {
+  FakeModel model({.vocab_size = 31, .max_positions = 2000, .draft_length = 3, .percent_right = 0});
+  // Even right guesses would not pay for drafts of this price.
+  const auto engine = start(model, pool_, {.step_costs = StepCosts{kFree, CostCurve({{1, 9.0}})}});
+  Answer answer;
+  submit(*engine, talker(900), answer);
+  expect_answer(answer, expected_answer(talker(900), model, engine->options()), "talker");
+  const uint64_t drafted = engine->stats().drafts.positions[0].drafted;
+  EXPECT_GE(drafted, static_cast<uint64_t>(3 * DraftPolicy::kTrial));
+  EXPECT_LE(drafted, static_cast<uint64_t>(5 * DraftPolicy::kTrial));
 }
 
 TEST_F(EngineDraftTest, RefusesAModelWithTooLongBlocks) {
