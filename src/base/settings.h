@@ -51,6 +51,7 @@ struct EngineSettings {
   int64_t max_num_batched_tokens = 0;
   int64_t max_model_len = 0;  ///< 0: the model's own limit
   int64_t max_waiting = 0;
+  bool draft_schedule = true;
 };
 
 struct ModelSettings {
@@ -61,7 +62,8 @@ struct ModelSettings {
   std::string replay;
   int64_t replay_keep = 0;
   std::string isa;
-  std::string bos;  ///< auto, on or off: BOS in front of plain text
+  int64_t draft_length = 0;  ///< -1: the checkpoint's own
+  std::string bos;           ///< auto, on or off: BOS in front of plain text
 };
 
 struct ThreadSettings {

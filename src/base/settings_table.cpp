@@ -253,6 +253,12 @@ void add_engine_settings(Table& table) {
       kGroup, &S::max_waiting,
       About("engine.max_waiting", "--max-waiting", "4096", "Requests that wait; more are refused with 429."),
       1, 1 << 20);
+  table.switch_(
+      kGroup, &S::draft_schedule,
+      About("engine.draft_schedule", "--draft-schedule", "on",
+            "Verify as many drafts as pay, by their confidences and a cost curve measured at start; "
+            "off verifies all.")
+          .alias("DEEPINFER_ENABLE_MTP_VARLEN"));
 }
 
 void add_model_settings(Table& table) {
@@ -285,6 +291,13 @@ void add_model_settings(Table& table) {
       kGroup, &S::isa,
       About("model.isa", "--isa", "auto", "Instruction set of the kernels; results are the same with each."),
       {"auto", "scalar", "avx2", "avx512"});
+  table.integer(
+      kGroup, &S::draft_length,
+      About("model.draft_length", "--draft-length", "-1",
+            "Tokens that the draft layers guess at a time; 0 uses none, -1 takes the checkpoint's own "
+            "number. Answers are the same with each.")
+          .alias("DEEPINFER_USE_NEXTN_DECODE"),
+      -1, 16);
   table.text(kGroup, &S::bos,
              About("model.bos", "--bos", "auto",
                    "BOS in front of plain text; auto follows the checkpoint's tokenizer_compatibility."),

@@ -19,7 +19,7 @@ struct StateLayout {
     size_t tail_bytes = 0;       ///< compressor inputs of one token; 0 for ratio 1
   };
   std::vector<Source> sources;  ///< one per KV source layer, in layer order
-  int64_t num_layers = 0;       ///< layers with a sliding window
+  int64_t num_layers = 0;       ///< layers with a sliding window: the backbone's, then draft layers in use
   int64_t window = 0;           ///< tokens that a query may see through it, itself included
   size_t window_row_bytes = 0;
   int64_t max_rollback = 0;  ///< tokens that truncate() can take back
@@ -91,7 +91,9 @@ class SequenceState {
   void advance(int64_t num_tokens);
   std::vector<Source>& sources() { return sources_; }
   std::vector<RowRing>& windows() { return windows_; }
+  const std::vector<RowRing>& windows() const { return windows_; }
   std::vector<int32_t>& engram_context() { return engram_context_; }  ///< one compressed id per token so far
+  const std::vector<int32_t>& engram_context() const { return engram_context_; }
 
   /// Bytes held in memory for this sequence.
   size_t allocated_bytes() const;

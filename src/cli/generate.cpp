@@ -25,8 +25,31 @@ struct GenerateOptions {
   bool as_json = false;
 };
 
-nlohmann::ordered_json describe(const GenerationResult& generation, std::string text,
-                                std::string_view finish) {
+/// How drafting went in this run.
+nlohmann::ordered_json describe_drafts(const engine::EngineStats& stats) {
+  const engine::DraftStats& drafts = stats.drafts;
+  const auto total = drafts.total();
+  nlohmann::ordered_json result;
+  result["steps"] = stats.steps_total;
+  result["tokens_per_step"] = stats.steps_total == 0 ? 0.0
+                                                     : static_cast<double>(stats.generation_tokens_total) /
+                                                           static_cast<double>(stats.steps_total);
+  result["drafted"] = total.drafted;
+  result["verified"] = total.verified;
+  result["accepted"] = total.accepted;
+  result["positions"] = nlohmann::ordered_json::array();
+  for (const auto& position : drafts.positions) {
+    if (position.drafted > 0) {
+      result["positions"].push_back(
+          {{"drafted", position.drafted}, {"verified", position.verified}, {"accepted", position.accepted}});
+    }
+  }
+  result["calibration_error"] = drafts.calibration_error();
+  return result;
+}
+
+nlohmann::ordered_json describe(const GenerationResult& generation, std::string text, std::string_view finish,
+                                const engine::EngineStats& stats) {
   nlohmann::ordered_json result;
   result["token_ids"] = generation.token_ids;
   result["text"] = std::move(text);
@@ -36,6 +59,7 @@ nlohmann::ordered_json describe(const GenerationResult& generation, std::string 
       {"completion_tokens", generation.token_ids.size()},
       {"total_tokens", generation.usage.prompt_tokens + static_cast<int64_t>(generation.token_ids.size())},
       {"cached_tokens", generation.usage.cached_tokens}};
+  result["drafts"] = describe_drafts(stats);
   return result;
 }
 
@@ -70,7 +94,7 @@ Result<void> generate_chat(const GenerateOptions& options, engine::Engine& engin
     printer.finish();
     return check_complete(turn.generation);
   }
-  auto result = describe(turn.generation, turn.content, turn.finish_reason);
+  auto result = describe(turn.generation, turn.content, turn.finish_reason, engine.stats());
   if (options.thinking == "on") {
     result["reasoning"] = turn.reasoning;
   }
@@ -114,7 +138,7 @@ Result<void> generate_plain(const GenerateOptions& options, engine::Engine& engi
   text.finish();
   release();
   if (options.as_json) {
-    print_json(describe(generation, whole, finish_name(generation.finish)));
+    print_json(describe(generation, whole, finish_name(generation.finish), engine.stats()));
   } else {
     write_out("\n");
   }
@@ -135,7 +159,7 @@ Exit generate(const GenerateOptions& options, const Flags& flags) {
   if (!loaded) {
     return report(loaded.error(), settings->values.model.model.empty() ? Exit::kUsage : Exit::kFailure);
   }
-  const auto engine = start_engine(*loaded, settings->values);
+  const auto engine = start_engine(*loaded, settings->values, 1);
   if (!engine) {
     return report(engine.error(), Exit::kUsage);
   }
@@ -174,7 +198,7 @@ void add_generate(CLI::App& app, Selected& selected) {
   command->add_option("--thinking", options->thinking, "With --chat: think first (off)")
       ->check(CLI::IsMember({"on", "off"}));
   command->add_flag("--json", options->as_json,
-                    "Print one JSON object: token_ids, text, finish_reason, usage");
+                    "Print one JSON object: token_ids, text, finish_reason, usage, drafts");
   const Flags flags = add_setting_flags(*command, {"model", "engine", "threads", "log"});
   command->callback(
       [options, flags, &selected] { selected = [options, flags] { return generate(*options, flags); }; });

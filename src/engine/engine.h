@@ -7,6 +7,8 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/draft_policy.h"
+#include "engine/draft_stats.h"
 #include "engine/request.h"
 #include "model/language_model.h"
 
@@ -20,6 +22,11 @@ struct EngineOptions {
   int64_t max_model_len = 0;   ///< prompt + output; 0: the model's own limit, which it must not pass
   int64_t max_waiting = 4096;  ///< requests beyond those that run; more are refused (kResourceExhausted)
   int32_t eos_token_id = 1;
+  /// With a model that drafts: guess while that pays, and verify as many guesses as pay, by their confidences
+  /// and the costs of steps; else always all.
+  bool schedule_guesses = true;
+  /// The costs; if they are not given, they are measured when the engine starts (only if schedule_guesses).
+  std::optional<StepCosts> step_costs = std::nullopt;
 };
 
 /// Counters since start, for /metrics. A snapshot is consistent in itself: requests_total = waiting + running
@@ -36,6 +43,7 @@ struct EngineStats {
   uint64_t generation_tokens_total = 0;  ///< delivered: the sum of Usage::completion_tokens
   uint64_t steps_total = 0;              ///< forward passes
   double step_seconds_total = 0;         ///< spent in them, from planning to the tokens
+  DraftStats drafts;
 };
 
 /// Cancels its request when asked; may outlive the engine and the request.
@@ -50,8 +58,8 @@ class RequestHandle {
 
 class Engine {
  public:
-  /// `model` and `pool` must outlive the engine. Starts the step thread. kInvalidArgument names the option
-  /// that is out of range.
+  /// `model` and `pool` must outlive the engine. Starts the step thread; if the model drafts, measures the
+  /// cost of steps before that. kInvalidArgument names the option that is out of range.
   static Result<std::unique_ptr<Engine>> start(model::LanguageModel& model, ThreadPool& pool,
                                                EngineOptions options);
   virtual ~Engine() = default;  ///< cancels what runs, delivers the final outputs, joins the step thread

@@ -80,6 +80,7 @@ void Inbox::record(const StepRecord& record) {
   stats_.generation_tokens_total += record.tokens;
   stats_.steps_total += record.steps;
   stats_.step_seconds_total += record.seconds;
+  stats_.drafts += record.drafts;
 }
 
 }  // namespace hadal::engine

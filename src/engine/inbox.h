@@ -24,6 +24,7 @@ struct StepRecord {
   uint64_t tokens = 0;
   uint64_t steps = 0;
   double seconds = 0;
+  DraftStats drafts;
 };
 
 class Inbox {
