@@ -55,6 +55,7 @@ struct EngineSettings {
   uint64_t cache_memory_bytes = 0;  ///< 0: a quarter of what is free at start
   std::filesystem::path cache_dir;  ///< empty: no disk tier
   uint64_t cache_disk_bytes = 0;
+  bool draft_schedule = true;
 };
 
 struct ModelSettings {
@@ -65,7 +66,8 @@ struct ModelSettings {
   std::string replay;
   int64_t replay_keep = 0;
   std::string isa;
-  std::string bos;  ///< auto, on or off: BOS in front of plain text
+  int64_t draft_length = 0;  ///< -1: the checkpoint's own
+  std::string bos;           ///< auto, on or off: BOS in front of plain text
 };
 
 struct ThreadSettings {

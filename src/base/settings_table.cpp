@@ -268,6 +268,12 @@ void add_engine_settings(Table& table) {
   table.size(kGroup, &S::cache_disk_bytes,
              About("engine.cache_disk", "--cache-disk", "64GiB", "Most bytes of kept states in cache_dir."),
              0);
+  table.switch_(
+      kGroup, &S::draft_schedule,
+      About("engine.draft_schedule", "--draft-schedule", "on",
+            "Verify as many drafts as pay, by their confidences and a cost curve measured at start; "
+            "off verifies all.")
+          .alias("DEEPINFER_ENABLE_MTP_VARLEN"));
 }
 
 void add_model_settings(Table& table) {
@@ -300,6 +306,13 @@ void add_model_settings(Table& table) {
       kGroup, &S::isa,
       About("model.isa", "--isa", "auto", "Instruction set of the kernels; results are the same with each."),
       {"auto", "scalar", "avx2", "avx512"});
+  table.integer(
+      kGroup, &S::draft_length,
+      About("model.draft_length", "--draft-length", "-1",
+            "Tokens that the draft layers guess at a time; 0 uses none, -1 takes the checkpoint's own "
+            "number. Answers are the same with each.")
+          .alias("DEEPINFER_USE_NEXTN_DECODE"),
+      -1, 16);
   table.text(kGroup, &S::bos,
              About("model.bos", "--bos", "auto",
                    "BOS in front of plain text; auto follows the checkpoint's tokenizer_compatibility."),

@@ -107,6 +107,7 @@ class SequenceState {
   void advance(int64_t num_tokens);
   std::vector<Source>& sources() { return sources_; }
   std::vector<RowRing>& windows() { return windows_; }
+  const std::vector<RowRing>& windows() const { return windows_; }
   std::vector<int32_t>& engram_context() { return engram_context_; }  ///< one compressed id per token so far
   const std::vector<int32_t>& engram_context() const { return engram_context_; }
 

@@ -20,7 +20,7 @@ struct StateLayout {
     size_t tail_bytes = 0;       ///< compressor inputs of one token; 0 for ratio 1
   };
   std::vector<Source> sources;  ///< one per KV source layer, in layer order
-  int64_t num_layers = 0;       ///< layers with a sliding window
+  int64_t num_layers = 0;       ///< layers with a sliding window: the backbone's, then draft layers in use
   int64_t window = 0;           ///< tokens that a query may see through it, itself included
   size_t window_row_bytes = 0;
   int64_t max_rollback = 0;  ///< tokens that truncate() can take back

@@ -35,6 +35,8 @@ Result<std::filesystem::path> model_directory(const Settings& settings);
 /// What a model is called: the last part of what --model named.
 std::string model_name(std::string_view model);
 
-Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings);
+/// An engine for a command that never has more than `most_requests` at once.
+Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings,
+                                                     int64_t most_requests);
 
 }  // namespace hadal::cli

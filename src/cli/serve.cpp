@@ -236,7 +236,7 @@ Exit serve_model(const Settings& settings) {
   if (!loaded) {
     return report(loaded.error());
   }
-  auto engine = start_engine(*loaded, settings);
+  auto engine = start_engine(*loaded, settings, settings.engine.max_num_seqs);
   if (!engine) {
     return report(engine.error(), Exit::kUsage);
   }

@@ -11,6 +11,8 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "cache/disk_tier.h"
+#include "engine/draft_policy.h"
+#include "engine/draft_stats.h"
 #include "engine/request.h"
 #include "model/language_model.h"
 
@@ -33,6 +35,11 @@ struct EngineOptions {
   std::string cache_identity = {};       ///< names model, precision and replay mode; cached states are apart
   std::filesystem::path cache_dir = {};  ///< kept states also go here; empty: they do not
   uint64_t cache_disk = 0;               ///< bytes that they may take there
+  /// With a model that drafts: guess while that pays, and verify as many guesses as pay, by their confidences
+  /// and the costs of steps; else always all.
+  bool schedule_guesses = true;
+  /// The costs; if they are not given, they are measured when the engine starts (only if schedule_guesses).
+  std::optional<StepCosts> step_costs = std::nullopt;
 };
 
 /// Counters since start, for /metrics. A snapshot is consistent in itself: requests_total = waiting + running
@@ -66,6 +73,7 @@ struct EngineStats {
     std::optional<cache::DiskStats> disk;  ///< if there is a disk tier
   };
   Cache cache;
+  DraftStats drafts;
 };
 
 /// Cancels its request when asked; may outlive the engine and the request.
@@ -80,8 +88,8 @@ class RequestHandle {
 
 class Engine {
  public:
-  /// `model` and `pool` must outlive the engine. Starts the step thread. kInvalidArgument names the option
-  /// that is out of range.
+  /// `model` and `pool` must outlive the engine. Starts the step thread; if the model drafts, measures the
+  /// cost of steps before that. kInvalidArgument names the option that is out of range.
   static Result<std::unique_ptr<Engine>> start(model::LanguageModel& model, ThreadPool& pool,
                                                EngineOptions options);
   virtual ~Engine() = default;  ///< cancels what runs, delivers the final outputs, joins the step thread

@@ -90,6 +90,7 @@ void Inbox::record(const StepRecord& record) {
   stats_.step_seconds_total += record.seconds;
   stats_.preemptions_total += static_cast<uint64_t>(record.preempted);
   stats_.cache = record.cache;
+  stats_.drafts += record.drafts;
 }
 
 }  // namespace hadal::engine

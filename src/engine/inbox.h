@@ -27,6 +27,7 @@ struct StepRecord {
   uint64_t steps = 0;
   double seconds = 0;
   EngineStats::Cache cache = {};  ///< as it is now
+  DraftStats drafts;
 };
 
 class Inbox {

@@ -19,6 +19,8 @@ RunningRequest::RunningRequest(Request request, OutputSink sink,
       priority_(request.priority),
       user_(std::move(request.user)) {
   std::sort(sampling_.stop_token_ids.begin(), sampling_.stop_token_ids.end());
+  guess_sampling_ = sampling_;
+  guess_sampling_.top_logprobs = -1;
 }
 
 void RunningRequest::start(std::unique_ptr<cache::SequenceState> state) {
@@ -30,6 +32,7 @@ void RunningRequest::start(std::unique_ptr<cache::SequenceState> state) {
 }
 
 void RunningRequest::preempt() {
+  guesses_.clear();
   state_.reset();
 }
 
@@ -46,8 +49,33 @@ Usage RunningRequest::usage() const {
   return {counted_prompt_, cached_tokens_.value_or(0), static_cast<int64_t>(tokens_.size()) - prompt_length_};
 }
 
-std::span<const int32_t> RunningRequest::next_tokens(int64_t count) const {
-  return std::span(tokens_).subspan(static_cast<size_t>(progress().num_computed), static_cast<size_t>(count));
+std::span<const int32_t> RunningRequest::next_tokens(int64_t count, int64_t num_guesses) {
+  const auto known = std::span<const int32_t>(tokens_).subspan(static_cast<size_t>(progress().num_computed),
+                                                               static_cast<size_t>(count));
+  if (num_guesses == 0) {
+    return known;
+  }
+  pass_tokens_.assign(known.begin(), known.end());
+  for (const Guess& guess : std::span(guesses_).first(static_cast<size_t>(num_guesses))) {
+    pass_tokens_.push_back(guess.token);
+  }
+  return pass_tokens_;
+}
+
+int64_t RunningRequest::room_for_guesses(const StopLimits& limits) const {
+  const SequenceProgress now = progress();
+  if (now.num_computed < prompt_length_ || now.num_tokens - now.num_computed != 1) {
+    return 0;
+  }
+  // The pass gives one token more than it has guesses right.
+  const int64_t left = std::min(prompt_length_ + sampling_.max_tokens, limits.max_model_len) - now.num_tokens;
+  return std::max<int64_t>(left - 1, 0);
+}
+
+bool RunningRequest::settle_guesses() {
+  guesses_.clear();
+  const int64_t length = std::min(state_->length(), static_cast<int64_t>(tokens_.size()) - 1);
+  return length == state_->length() || state_->truncate(length);
 }
 
 std::optional<FinishReason> RunningRequest::append(int32_t token, const StopLimits& limits) {

@@ -22,6 +22,12 @@ struct StopLimits {
   int64_t max_model_len = 0;
 };
 
+/// A guessed token, to be verified by the target.
+struct Guess {
+  int32_t token = 0;
+  float confidence = 0;  ///< chance that it is right if those before it are, as the draft layers see it
+};
+
 class RunningRequest {
  public:
   RunningRequest(Request request, OutputSink sink, std::shared_ptr<const Cancellation> cancellation);
@@ -66,14 +72,27 @@ class RunningRequest {
   Usage usage() const;
   /// Usage says this in place of the prompt's length.
   void count_prompt_as(int64_t num_tokens) { counted_prompt_ = num_tokens; }
-  /// The next `count` tokens to compute; valid until append().
-  std::span<const int32_t> next_tokens(int64_t count) const;
+  /// The next `count` tokens to compute and `num_guesses` guesses after them (then `count` reaches to the
+  /// last token); valid until the next call and until append().
+  std::span<const int32_t> next_tokens(int64_t count, int64_t num_guesses);
   /// The index in the whole sequence of the next token to sample.
   int64_t next_position() const { return static_cast<int64_t>(tokens_.size()); }
 
   /// Adds a sampled token and says whether the request ends with it. Looked at in this order: EOS and stop
   /// tokens, max_model_len, max_tokens.
   std::optional<FinishReason> append(int32_t token, const StopLimits& limits);
+
+  int32_t last_token() const { return tokens_.back(); }
+  /// Guesses that are worth having: beyond them the answer must have ended. 0 while the prompt is computed.
+  int64_t room_for_guesses(const StopLimits& limits) const;
+  /// Guesses of the tokens after the last one, in order. append() does not touch them.
+  std::span<const Guess> guesses() const { return guesses_; }
+  void add_guess(const Guess& guess) { guesses_.push_back(guess); }
+  /// How guesses are drawn: as the tokens themselves, without log-probabilities.
+  const SamplingParams& guess_sampling() const { return guess_sampling_; }
+  /// After a verification: forgets the guesses and takes back from the state what is not in the tokens, and
+  /// the last token. False if the state cannot.
+  bool settle_guesses();
 
   /// Ends the request: frees the state. The last output is still to be delivered.
   void end();
@@ -87,7 +106,10 @@ class RunningRequest {
   SamplingParams sampling_;  ///< stop_token_ids sorted
   OutputSink sink_;
   std::shared_ptr<const Cancellation> cancellation_;  ///< shared with the caller's handle
-  std::vector<int32_t> tokens_;                       ///< prompt, then output
+  SamplingParams guess_sampling_;
+  std::vector<int32_t> tokens_;  ///< prompt, then output
+  std::vector<Guess> guesses_;
+  std::vector<int32_t> pass_tokens_;  ///< what next_tokens() gave if it has guesses
   int64_t prompt_length_;
   int64_t counted_prompt_;
   int64_t start_length_ = 0;  ///< tokens when it last started: until then it is filling in, not decoding

@@ -13,10 +13,10 @@
 namespace hadal::engine {
 
 struct ScriptedAnswer {
-  std::vector<std::vector<int32_t>> pieces;   ///< token ids; those of a piece are delivered together
-  std::chrono::milliseconds delay{0};         ///< before each piece
-  FinishReason finish = FinishReason::kStop;  ///< behind the last piece: kStop or kLength
-  std::optional<int64_t> prompt_tokens;       ///< what usage says in place of the prompt's length
+  std::vector<std::vector<int32_t>> pieces{};  ///< token ids; those of a piece are delivered together
+  std::chrono::milliseconds delay{0};          ///< before each piece
+  FinishReason finish = FinishReason::kStop;   ///< behind the last piece: kStop or kLength
+  std::optional<int64_t> prompt_tokens{};      ///< what usage says in place of the prompt's length
 };
 
 /// Requests get the answers in the order in which they are accepted, again from the first after the last. EOS

@@ -245,12 +245,21 @@ void StateStore::keep(RunningRequest& request, int64_t position) {
   }
 }
 
+namespace {
+
+/// Positions that belong to known tokens. A pass that was cut short may have left rows of guesses behind them.
+int64_t known_length(RunningRequest& request) {
+  return std::min(request.state()->length(), static_cast<int64_t>(request.tokens().size()));
+}
+
+}  // namespace
+
 void StateStore::keep_checkpoints(RunningRequest& request) {
   if (!request.cache_place() || request.state() == nullptr) {
     return;
   }
   auto& wanted = request.cache_place()->checkpoints;
-  while (!wanted.empty() && wanted.back() <= request.state()->length()) {
+  while (!wanted.empty() && wanted.back() <= known_length(request)) {
     keep(request, wanted.back());
     wanted.pop_back();
   }
@@ -259,7 +268,7 @@ void StateStore::keep_checkpoints(RunningRequest& request) {
 void StateStore::keep_end(RunningRequest& request) {
   if (is_caching_ && request.cache_place() && request.state() != nullptr) {
     keep_checkpoints(request);
-    if (const int64_t border = border_before(request.state()->length()); border > 0) {
+    if (const int64_t border = border_before(known_length(request)); border > 0) {
       keep(request, border);
     }
   }

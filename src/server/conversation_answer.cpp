@@ -276,6 +276,7 @@ Answer answer_conversation(std::shared_ptr<const ModelService> model, Metrics& m
   options.arrival = arrival;
   options.max_buffered_bytes = prepared.stream ? policy.max_stream_buffer_bytes : UINT64_MAX;
   options.outputs_per_wake = prepared.stream || !prepared.parsing.stop_sequences.empty() ? 1 : 32;
+  options.splits_outputs = !prepared.parsing.stop_sequences.empty();
   const bool wants_logprobs = request.request.sampling.top_logprobs >= 0;
   const auto prompt_length = static_cast<int64_t>(request.request.prompt.size());
   auto generation = std::make_unique<Generation>(*model->engine, metrics, options);

@@ -19,6 +19,8 @@ struct GenerationOptions {
   uint64_t max_buffered_bytes = 0;
   /// Wake the reader once per so many outputs, and at the end of each request; 1 for streams.
   size_t outputs_per_wake = 1;
+  /// One token an output, for readers that may end the answer at any of them; else as the steps gave them.
+  bool splits_outputs = true;
   std::chrono::steady_clock::time_point arrival{};  ///< of the request, for the time to the first token
 };
 

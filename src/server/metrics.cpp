@@ -53,6 +53,28 @@ void print_gauge(std::string& out, std::string_view name, std::string_view help,
   print_value(out, name, "gauge", help, value);
 }
 
+void print_drafts(std::string& out, const engine::DraftStats& drafts) {
+  const auto total = drafts.total();
+  print_counter(out, "hadal_draft_tokens_total", "Tokens that the draft layers guessed.", total.drafted);
+  print_gauge(out, "hadal_draft_calibration_error",
+              "Mean distance of the drafts' confidence from their acceptance since the start.",
+              drafts.calibration_error());
+  const auto print_positions = [&](std::string_view name, std::string_view help, auto member) {
+    print_head(out, name, "counter", help);
+    for (size_t i = 0; i < drafts.positions.size(); ++i) {
+      if (drafts.positions[i].drafted > 0) {
+        fmt::format_to(std::back_inserter(out), "{}{{position=\"{}\"}} {}\n", name, i + 1,
+                       drafts.positions[i].*member);
+      }
+    }
+  };
+  using Position = engine::DraftStats::Position;
+  print_positions("hadal_draft_verified_total", "Drafts that the model verified, by place in the block.",
+                  &Position::verified);
+  print_positions("hadal_draft_accepted_total", "Drafts that were right, by place in the block.",
+                  &Position::accepted);
+}
+
 void print_engine(std::string& out, const engine::EngineStats& stats) {
   print_gauge(out, "hadal_running", "Sequences that run now.", stats.running);
   print_gauge(out, "hadal_waiting", "Sequences that wait for a place.", stats.waiting);
@@ -76,6 +98,7 @@ void print_engine(std::string& out, const engine::EngineStats& stats) {
   print_counter(out, "hadal_step_seconds_total", "Time spent in steps.", stats.step_seconds_total);
   print_counter(out, "hadal_preemptions_total", "Sequences set back for want of state memory.",
                 stats.preemptions_total);
+  print_drafts(out, stats.drafts);
 }
 
 void print_cache(std::string& out, const engine::EngineStats::Cache& cache) {

@@ -26,7 +26,9 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 std::unique_ptr<cache::SequenceState> FakeModel::new_state(int64_t prompt_length) const {
   EXPECT_GE(prompt_length, 1);
-  return std::make_unique<cache::SequenceState>(options_.layout, replay_from(prompt_length));
+  cache::StateLayout layout = options_.layout;
+  layout.max_rollback = std::max(layout.max_rollback, options_.draft_length);
+  return std::make_unique<cache::SequenceState>(layout, replay_from(prompt_length));
 }
 
 int64_t FakeModel::replay_from(int64_t prompt_length) const {
@@ -118,8 +120,14 @@ Result<void> FakeModel::forward(std::span<const model::Segment> segments) {
     segment.state->advance(static_cast<int64_t>(segment.token_ids.size()));
     EXPECT_LE(segment.state->length(), options_.max_positions);
     if (!segment.logits.empty()) {
-      EXPECT_EQ(static_cast<int64_t>(segment.logits.size()), options_.vocab_size);
-      logits_after(history, segment.logits);
+      const auto vocab = static_cast<size_t>(options_.vocab_size);
+      const size_t rows = segment.logits.size() / vocab;
+      EXPECT_EQ(segment.logits.size(), rows * vocab);
+      EXPECT_LE(rows, segment.token_ids.size());
+      for (size_t row = 0; row < rows; ++row) {
+        logits_after(std::span(history).first(history.size() - rows + row + 1),
+                     segment.logits.subspan(row * vocab, vocab));
+      }
     }
   }
   if (after_) {
@@ -128,6 +136,35 @@ Result<void> FakeModel::forward(std::span<const model::Segment> segments) {
   const std::lock_guard lock(mutex_);
   passes_.push_back(std::move(pass));
   return {};
+}
+
+void FakeDrafts::begin(std::span<const model::DraftSequence> sequences) {
+  histories_.clear();
+  next_ = 0;
+  passes_.push_back(sequences.size());
+  for (const auto& sequence : sequences) {
+    EXPECT_GE(sequence.state->length(), 1);
+    EXPECT_EQ(static_cast<int64_t>(sequence.state->engram_context().size()), sequence.state->length());
+    histories_.push_back(sequence.state->engram_context());
+  }
+}
+
+void FakeDrafts::guess(std::span<const int32_t> previous, std::span<float> logits,
+                       std::span<float> confidences) {
+  EXPECT_LT(next_++, block_length_);
+  EXPECT_EQ(previous.size(), histories_.size());
+  EXPECT_EQ(confidences.size(), histories_.size());
+  const size_t vocab = logits.size() / histories_.size();
+  for (size_t i = 0; i < histories_.size(); ++i) {
+    auto& history = histories_[i];
+    history.push_back(previous[i]);
+    const uint64_t choice = mix(history.size() * 977 + static_cast<uint64_t>(previous[i]) * 31);
+    const bool is_right = static_cast<int64_t>(choice % 100) < percent_right_;
+    const auto row = logits.subspan(i * vocab, vocab);
+    FakeModel::logits_after(is_right ? std::span<const int32_t>(history) : previous.subspan(i, 1), row);
+    // Neither always true nor useless.
+    confidences[i] = is_right == (choice / 100 % 5 != 0) ? 0.85F : 0.3F;
+  }
 }
 
 std::vector<std::vector<FakeModel::Chunk>> FakeModel::passes() const {

@@ -53,9 +53,9 @@ class PrefixCacheTest : public testing::TestWithParam<bool> {
 
   bool has_replay() const { return GetParam(); }
 
-  void start(EngineOptions options = {}) {
+  void start(EngineOptions options = {}, bool has_drafts = false) {
     engine_.reset();
-    auto engine = Engine::start(model_, pool_, options);
+    auto engine = Engine::start(has_drafts ? drafting_ : model_, pool_, options);
     ASSERT_TRUE(engine) << engine.error().message;
     engine_ = std::move(*engine);
   }
@@ -82,6 +82,11 @@ class PrefixCacheTest : public testing::TestWithParam<bool> {
                     .max_positions = 10000,
                     .layout = FakeModel::small_layout(GetParam()),
                     .replay_keep = kKeep}};
+  FakeModel drafting_{{.vocab_size = 31,
+                       .max_positions = 10000,
+                       .layout = FakeModel::small_layout(GetParam()),
+                       .replay_keep = kKeep,
+                       .draft_length = 3}};
   ThreadPool pool_{2};
   std::unique_ptr<Engine> engine_;
 };
@@ -270,11 +275,13 @@ TEST_P(PrefixCacheTest, TheLongestSequenceIsWhatTheMemoryHolds) {
 TEST_P(PrefixCacheTest, AnswersAreRightWhateverIsSharedEvictedSetBackOrCancelled) {
   std::mt19937 random(9);
   const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
-  for (int trial = 0; trial < 4; ++trial) {
+  for (int trial = 0; trial < 6; ++trial) {
     start({.max_num_seqs = 6,
            .max_num_batched_tokens = 6 + static_cast<int64_t>(below(300)),
            .max_model_len = 1500,
-           .cache_memory = state_bytes(12 + static_cast<int64_t>(below(30)))});
+           .cache_memory = state_bytes(12 + static_cast<int64_t>(below(30))),
+           .schedule_guesses = false},
+          /*has_drafts=*/trial % 2 == 1);
     std::vector<Request> requests;
     std::vector<Answer> answers(50);
     std::vector<std::shared_ptr<RequestHandle>> cancelled(50);

@@ -225,8 +225,8 @@ TEST_F(ScriptedEngineTest, ARefusedRequestTakesNoAnswer) {
 }
 
 TEST_F(ScriptedEngineTest, AFullQueueRefuses) {
+  std::vector<Listener> listeners(3);  // before the engine, which ends what runs when it goes
   const auto engine = start({{.pieces = {{7}}, .delay = 1h}}, {.max_num_seqs = 1, .max_waiting = 1});
-  std::vector<Listener> listeners(3);
   ASSERT_TRUE(engine->submit(request(), listeners[0].sink()));
   ASSERT_TRUE(engine->submit(request(), listeners[1].sink()));
   const auto refused = engine->submit(request(), listeners[2].sink());

@@ -350,7 +350,7 @@ TEST_F(Conversations, FaultsOfTheOutputAreCounted) {
   body["tools"] = Json::array({kTool});
   EXPECT_EQ(metric("hadal_output_faults_total{kind=\"stray_markers\"}"), 0);
   EXPECT_EQ(post(kChat, body).status, 200);
-  EXPECT_TRUE(eventually([&] { return metric("hadal_output_faults_total{kind=\"stray_markers\"}") == 1; }));
+  EXPECT_TRUE(eventually([&] { return metric("hadal_output_faults_total{kind=\"stray_markers\"}") == 2; }));
 }
 
 TEST_F(Conversations, ImagesAreRefusedByName) {
