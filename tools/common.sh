@@ -77,7 +77,30 @@ run_e2e() {
   local binary=$1
   shift
   prepare_python
+  prepare_agents
   (cd "$root" && HADAL_TEST_BINARY=$binary .venv/bin/python -m pytest -q -p no:cacheprovider "$@" tests/e2e </dev/null)
+}
+
+# The command-line agents of tests/e2e/package.json in .agents (about 300 MB are fetched, once). What cannot be
+# installed is left out, and the tests that need it say so and are skipped; HADAL_TEST_AGENTS=none wants none.
+prepare_agents() {
+  local pins=$root/tests/e2e/package-lock.json folder=$root/.agents
+  if [ "${HADAL_TEST_AGENTS:-}" = none ] || cmp -s "$pins" "$folder/installed-package-lock.json"; then
+    return
+  fi
+  if ! command -v npm >/dev/null; then
+    say "no npm: the end-to-end tests with command-line agents are skipped"
+    return
+  fi
+  say "installing the command-line agents into .agents"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp "$root/tests/e2e/package.json" "$pins" "$folder"
+  if (cd "$folder" && quietly "$root/build/logs/npm.log" npm ci --ignore-scripts --no-audit --no-fund); then
+    cp "$pins" "$folder/installed-package-lock.json"
+  else
+    say "the command-line agents cannot be installed; the end-to-end tests with them are skipped"
+  fi
 }
 
 # The first Python that can make virtual environments and is new enough for the test clients; empty if none.

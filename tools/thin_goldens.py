@@ -10,6 +10,7 @@ packages. What stays of a case:
 * the best TOP of top_ids and top_values at every position, whole rows of logits at LOGIT_ROWS positions at most
 * experts, topk.L and candidates; engram_ids.L once, since no mode changes them
 * expert_weights and streams for the cases of DETAILED
+* draft_hidden whole, draft_logits of the first and the last guess, target_features of the last position
 """
 import json
 import pathlib
@@ -33,6 +34,11 @@ class Array:
         size = len(self.data) // self.shape[0]
         data = b"".join(self.data[i * size : (i + 1) * size] for i in indices)
         return Array(self.dtype, [len(indices), *self.shape[1:]], data)
+
+    def last_of_second_axis(self):
+        first, second, width = self.shape
+        data = b"".join(self.data[4 * width * ((i + 1) * second - 1) : 4 * width * (i + 1) * second] for i in range(first))
+        return Array(self.dtype, [first, width], data)
 
     def first_columns(self, count):
         rows, width = self.shape
@@ -92,6 +98,12 @@ def thin_arrays(name, case, arrays):
                 kept[part] = array
             elif part in ("expert_weights", "streams") and name in DETAILED:
                 kept[key] = array
+            elif part == "draft_hidden":
+                kept[key] = array
+            elif part == "draft_logits":
+                kept[key] = array.rows([0, array.shape[0] - 1])
+            elif part == "target_features":
+                kept[key] = array.last_of_second_axis()
     return kept
 
 

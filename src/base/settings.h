@@ -21,8 +21,10 @@ struct ServerSettings {
   std::string api_key;                          ///< empty: no key is asked for
   std::vector<std::string> served_model_names;  ///< empty: the name of the model directory or repository
   std::string cors_origin;                      ///< empty: no CORS headers
+  std::filesystem::path script;                 ///< empty: a model answers
   bool default_thinking = true;
   bool ignore_unsupported = false;
+  bool recipe_page = true;
   int64_t max_connections = 0;
   uint64_t max_body_bytes = 0;
   uint64_t max_buffered_body_bytes = 0;  ///< of all requests being read together
@@ -37,6 +39,11 @@ struct ServerSettings {
   std::chrono::milliseconds keep_alive_interval{};
   std::chrono::milliseconds request_timeout{};
   std::chrono::milliseconds shutdown_grace{};
+  std::string responses_store;  ///< "off", "memory" or the path of a database
+  int64_t responses_store_count = 0;
+  uint64_t responses_store_bytes = 0;
+  std::chrono::milliseconds responses_store_age{};  ///< since the last use; 0: any
+  int64_t max_response_chain = 0;
 };
 
 struct EngineSettings {
@@ -44,6 +51,11 @@ struct EngineSettings {
   int64_t max_num_batched_tokens = 0;
   int64_t max_model_len = 0;  ///< 0: the model's own limit
   int64_t max_waiting = 0;
+  bool prefix_cache = true;
+  uint64_t cache_memory_bytes = 0;  ///< 0: a quarter of what is free at start
+  std::filesystem::path cache_dir;  ///< empty: no disk tier
+  uint64_t cache_disk_bytes = 0;
+  bool draft_schedule = true;
 };
 
 struct ModelSettings {
@@ -54,7 +66,8 @@ struct ModelSettings {
   std::string replay;
   int64_t replay_keep = 0;
   std::string isa;
-  std::string bos;  ///< auto, on or off: BOS in front of plain text
+  int64_t draft_length = 0;  ///< -1: the checkpoint's own
+  std::string bos;           ///< auto, on or off: BOS in front of plain text
 };
 
 struct ThreadSettings {

@@ -107,7 +107,7 @@ class Table {
   }
   template <class Group>
   void path(Group Settings::* group, std::filesystem::path Group::* field, SettingInfo info) {
-    info.form = "a directory";
+    info.form = info.form.empty() ? "a directory" : std::move(info.form);
     add(
         std::move(info), group, field,
         [](std::string_view value) -> Result<std::filesystem::path> { return std::filesystem::path(value); },
@@ -143,7 +143,7 @@ void add_server_settings(Table& table) {
                 About("server.port", "--port", "8000", "Port to listen on; 0 takes any free one."), 0, 65535);
   table.text(kGroup, &S::api_key,
              About("server.api_key", "--api-key", "",
-                   "Key that every request must carry, except those to /healthz and /readyz.")
+                   "Key that every request must carry, except those to /healthz, /readyz and /recipe.")
                  .secret());
   table.list(kGroup, &S::served_model_names,
              About("server.served_model_names", "--served-model-name", "",
@@ -152,6 +152,10 @@ void add_server_settings(Table& table) {
              About("server.cors_origin", "--cors-origin", "",
                    "Origin that web pages may call from; empty sends no CORS headers.")
                  .looks_like("an origin or *"));
+  table.path(kGroup, &S::script,
+             About("server.script", "--script", "",
+                   "File of answers to give in place of a model's, for tests; see docs/script.md.")
+                 .looks_like("a file of JSON lines"));
   table.switch_(kGroup, &S::default_thinking,
                 About("server.default_thinking", "--default-thinking", "on",
                       "Whether the model thinks first where a request does not say."));
@@ -159,6 +163,9 @@ void add_server_settings(Table& table) {
       kGroup, &S::ignore_unsupported,
       About("server.ignore_unsupported", "--ignore-unsupported", "off",
             "Ignore request fields that would change the answer but are not supported (else 400)."));
+  table.switch_(kGroup, &S::recipe_page,
+                About("server.recipe_page", "--recipe-page", "on",
+                      "Serve the page /recipe, which shows prompts and answers in the making."));
   table.integer(kGroup, &S::max_connections,
                 About("server.max_connections", "--max-connections", "8192",
                       "Connections at once; the longest idle one makes room for a new one."),
@@ -194,7 +201,7 @@ void add_server_settings(Table& table) {
                        "Time a connection may stay open between requests."));
   table.duration(kGroup, &S::write_timeout,
                  About("server.write_timeout", "--write-timeout", "60s",
-                       "Time for the client to take one piece of an answer; each 16 KiB adds a second."));
+                       "Time in which the client must take something of what is being sent to it."));
   table.duration(
       kGroup, &S::keep_alive_interval,
       About("server.keep_alive_interval", "--keep-alive-interval", "10s",
@@ -205,6 +212,26 @@ void add_server_settings(Table& table) {
   table.duration(kGroup, &S::shutdown_grace,
                  About("server.shutdown_grace", "--shutdown-grace", "30s",
                        "Time that running requests have to finish after SIGTERM or SIGINT."));
+  table.text(
+      kGroup, &S::responses_store,
+      About("server.responses_store", "--responses-store", "memory",
+            "Where answers of /v1/responses are kept for previous_response_id; a file survives a restart.")
+          .looks_like("off, memory or the path of a file"));
+  table.integer(kGroup, &S::responses_store_count,
+                About("server.responses_store_count", "--responses-store-count", "10000",
+                      "Most responses kept; the longest unused one makes room for a new one."),
+                1, 10'000'000);
+  table.size(kGroup, &S::responses_store_bytes,
+             About("server.responses_store_size", "--responses-store-size", "256MiB",
+                   "Most bytes of kept responses and their inputs."),
+             1024);
+  table.duration(kGroup, &S::responses_store_age,
+                 About("server.responses_store_age", "--responses-store-age", "720h",
+                       "Time since its last use after which a response is dropped; 0 keeps it."));
+  table.integer(kGroup, &S::max_response_chain,
+                About("server.max_response_chain", "--max-response-chain", "1000",
+                      "Most responses that previous_response_id may lead through."),
+                1, 1'000'000);
 }
 
 void add_engine_settings(Table& table) {
@@ -226,6 +253,27 @@ void add_engine_settings(Table& table) {
       kGroup, &S::max_waiting,
       About("engine.max_waiting", "--max-waiting", "4096", "Requests that wait; more are refused with 429."),
       1, 1 << 20);
+  table.switch_(kGroup, &S::prefix_cache,
+                About("engine.prefix_cache", "--prefix-cache", "on",
+                      "Keep states, so that a prompt goes on from the longest beginning that is known."));
+  table.size(
+      kGroup, &S::cache_memory_bytes,
+      About("engine.cache_memory", "--cache-memory", "0",
+            "Memory for the states of sequences, running and kept; 0 takes a quarter of what is free."),
+      0);
+  table.path(
+      kGroup, &S::cache_dir,
+      About("engine.cache_dir", "--cache-dir", "",
+            "Where kept states also go, to be used after a restart; empty keeps them in memory only."));
+  table.size(kGroup, &S::cache_disk_bytes,
+             About("engine.cache_disk", "--cache-disk", "64GiB", "Most bytes of kept states in cache_dir."),
+             0);
+  table.switch_(
+      kGroup, &S::draft_schedule,
+      About("engine.draft_schedule", "--draft-schedule", "on",
+            "Verify as many drafts as pay, by their confidences and a cost curve measured at start; "
+            "off verifies all.")
+          .alias("DEEPINFER_ENABLE_MTP_VARLEN"));
 }
 
 void add_model_settings(Table& table) {
@@ -246,7 +294,7 @@ void add_model_settings(Table& table) {
              {"default", "f32", "f32_kvq", "qat"});
   table.text(
       kGroup, &S::replay,
-      About("model.replay", "--replay", "off", "Bounded replay: what the upper layers see of a prompt.")
+      About("model.replay", "--replay", "compact", "Bounded replay: what the upper layers see of a prompt.")
           .alias("DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE"),
       {"off", "mask", "compact"});
   table.integer(kGroup, &S::replay_keep,
@@ -258,6 +306,13 @@ void add_model_settings(Table& table) {
       kGroup, &S::isa,
       About("model.isa", "--isa", "auto", "Instruction set of the kernels; results are the same with each."),
       {"auto", "scalar", "avx2", "avx512"});
+  table.integer(
+      kGroup, &S::draft_length,
+      About("model.draft_length", "--draft-length", "-1",
+            "Tokens that the draft layers guess at a time; 0 uses none, -1 takes the checkpoint's own "
+            "number. Answers are the same with each.")
+          .alias("DEEPINFER_USE_NEXTN_DECODE"),
+      -1, 16);
   table.text(kGroup, &S::bos,
              About("model.bos", "--bos", "auto",
                    "BOS in front of plain text; auto follows the checkpoint's tokenizer_compatibility."),

@@ -8,44 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include "cache/block_table.h"
+#include "cache/memory_budget.h"
+#include "cache/state_layout.h"
+
 namespace hadal::cache {
-
-/// Sizes of a state; the same for all sequences of one loaded model.
-struct StateLayout {
-  struct Source {
-    int64_t ratio = 1;           ///< tokens per entry
-    size_t entry_bytes = 0;      ///< one compressed KV entry
-    size_t index_key_bytes = 0;  ///< one index key; 0 if this source has none
-    size_t tail_bytes = 0;       ///< compressor inputs of one token; 0 for ratio 1
-  };
-  std::vector<Source> sources;  ///< one per KV source layer, in layer order
-  int64_t num_layers = 0;       ///< layers with a sliding window
-  int64_t window = 0;           ///< tokens that a query may see through it, itself included
-  size_t window_row_bytes = 0;
-  int64_t max_rollback = 0;  ///< tokens that truncate() can take back
-};
-
-/// Rows of equal size, appended one after the other, in blocks that never move. Row i of a block-aligned
-/// run is followed directly by row i + 1 up to the block's end.
-class RowStore {
- public:
-  static constexpr int64_t kBlockRows = 128;
-
-  explicit RowStore(size_t row_bytes) : row_bytes_(row_bytes) {}
-  int64_t size() const { return size_; }
-  size_t row_bytes() const { return row_bytes_; }
-  const std::byte* row(int64_t index) const { return block(index) + (index % kBlockRows) * row_bytes_; }
-  std::byte* row(int64_t index) { return block(index) + (index % kBlockRows) * row_bytes_; }
-  /// Makes the store `size` rows long; new rows are uninitialized, rows past the new end are dropped.
-  void resize(int64_t size);
-  size_t allocated_bytes() const { return blocks_.size() * kBlockRows * row_bytes_; }
-
- private:
-  std::byte* block(int64_t index) const { return blocks_[static_cast<size_t>(index / kBlockRows)].get(); }
-  size_t row_bytes_;
-  int64_t size_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
-};
 
 /// The last `capacity` rows of a stream, addressed by absolute position.
 class RowRing {
@@ -53,6 +20,7 @@ class RowRing {
   RowRing(int64_t capacity, size_t row_bytes)
       : capacity_(capacity), row_bytes_(row_bytes), bytes_(static_cast<size_t>(capacity) * row_bytes) {}
   int64_t capacity() const { return capacity_; }
+  size_t row_bytes() const { return row_bytes_; }
   std::byte* row(int64_t position) {
     return bytes_.data() + static_cast<size_t>(position % capacity_) * row_bytes_;
   }
@@ -67,6 +35,26 @@ class RowRing {
   std::vector<std::byte> bytes_;
 };
 
+/// What a state at the end of a block holds besides its blocks: the windows that a snapshot keeps, `window`
+/// rows each, oldest first. Rows before the beginning of the sequence are zero. Compressor tails are empty at
+/// the end of a block. Immutable once made.
+struct StateSnapshot {
+  StateSnapshot(int64_t at, size_t bytes, std::shared_ptr<MemoryBudget> budget)
+      : position(at), rows(bytes), charge(std::move(budget), bytes) {}
+  int64_t position = 0;  ///< tokens before it
+  std::vector<std::byte> rows;
+  Charge charge;
+};
+/// Shared by the prefix tree and the disk tier.
+using SnapshotPointer = std::shared_ptr<const StateSnapshot>;
+
+/// The beginning of a sequence, from which a state can be made.
+struct StatePrefix {
+  std::vector<BlockPointer> blocks;  ///< complete ones; empty for a layout without sources
+  std::vector<int32_t> context;      ///< Engram context, one id per token; empty for a model without Engram
+  SnapshotPointer snapshot;          ///< at their end
+};
+
 /// The state of one sequence. Written by the model's forward pass, one pass at a time; owned by whoever runs
 /// the sequence. Not thread-safe.
 class SequenceState {
@@ -79,32 +67,67 @@ class SequenceState {
 
   /// `replay_from`: first prompt position that the decoder half computes under bounded replay (0 without).
   SequenceState(const StateLayout& layout, int64_t replay_from);
+  SequenceState(const SequenceState&) = delete;
+  SequenceState& operator=(const SequenceState&) = delete;
 
+  const StateLayout& layout() const { return layout_; }
   int64_t length() const { return length_; }
   int64_t replay_from() const { return replay_from_; }
 
+  /// Counts the memory of this state against `budget`; to be called before anything is computed.
+  void charge_to(std::shared_ptr<MemoryBudget> budget);
+
   /// Takes back the last tokens, so that the next forward pass starts at `length`. Allowed for at most
-  /// max_rollback tokens after the last advance; false (and no change) otherwise.
+  /// max_rollback tokens after the last advance, and not into a prefix that the state was made from; false
+  /// (and no change) otherwise.
   bool truncate(int64_t length);
+
+  /// The greatest length at which a state may take over from a snapshot: under bounded replay what lies
+  /// behind replay_from has to be computed for this very prompt. The layout's blocks must be aligned.
+  bool can_start_from(int64_t length) const;
+  /// Makes this state, of length 0, one of length prefix.snapshot->position, which goes on exactly like a
+  /// state that has computed these tokens. Requires can_start_from() that length, and a prefix that was made
+  /// with the same layout.
+  void start_from(StatePrefix prefix);
+
+  /// Whether snapshot(position) is possible: the end of a block, not further back than the windows reach.
+  bool has_snapshot_at(int64_t position) const;
+  SnapshotPointer snapshot(int64_t position) const;
+  /// Blocks of this state; complete ones may be shared. Empty for a layout without sources.
+  BlockTable& blocks() { return *table_; }
+  const BlockTable& blocks() const { return *table_; }
+
+  /// A second state that goes on from here by itself. Blocks are shared until one of the two writes them.
+  std::unique_ptr<SequenceState> fork() const;
+
+  /// Memory that the next `num_tokens` tokens take at most.
+  uint64_t growth_bytes(int64_t num_tokens) const;
 
   // For the model.
   void advance(int64_t num_tokens);
   std::vector<Source>& sources() { return sources_; }
   std::vector<RowRing>& windows() { return windows_; }
+  const std::vector<RowRing>& windows() const { return windows_; }
   std::vector<int32_t>& engram_context() { return engram_context_; }  ///< one compressed id per token so far
+  const std::vector<int32_t>& engram_context() const { return engram_context_; }
 
-  /// Bytes held in memory for this sequence.
+  /// Bytes held in memory for this sequence, shared ones included.
   size_t allocated_bytes() const;
 
  private:
-  std::vector<int64_t> ratios_;
-  int64_t max_rollback_;
+  size_t ring_bytes() const;
+
+  StateLayout layout_;
   int64_t replay_from_;
   int64_t length_ = 0;
-  int64_t longest_ = 0;  ///< greatest length since creation; rows past it were never written
+  int64_t longest_ = 0;   ///< greatest length since creation; rows past it were never written
+  int64_t shortest_ = 0;  ///< where it started from; nothing before it can be taken back
+  std::shared_ptr<MemoryBudget> budget_;
+  std::unique_ptr<BlockTable> table_;  ///< at a fixed address, since the sources' stores point to it
   std::vector<Source> sources_;
   std::vector<RowRing> windows_;
   std::vector<int32_t> engram_context_;
+  Charge ring_charge_;
 };
 
 }  // namespace hadal::cache

@@ -87,7 +87,7 @@ Exit chat(const ChatOptions& options, const Flags& flags) {
   if (!loaded) {
     return report(loaded.error(), settings->values.model.model.empty() ? Exit::kUsage : Exit::kFailure);
   }
-  const auto engine = start_engine(*loaded, settings->values);
+  const auto engine = start_engine(*loaded, settings->values, 1);
   if (!engine) {
     return report(engine.error(), Exit::kUsage);
   }

@@ -23,10 +23,34 @@ struct GenerateOptions {
   std::vector<std::string> stop;
   std::string thinking = "off";
   bool as_json = false;
+  bool with_stats = false;
 };
 
-nlohmann::ordered_json describe(const GenerationResult& generation, std::string text,
-                                std::string_view finish) {
+/// How drafting went in this run.
+nlohmann::ordered_json describe_drafts(const engine::EngineStats& stats) {
+  const engine::DraftStats& drafts = stats.drafts;
+  const auto total = drafts.total();
+  nlohmann::ordered_json result;
+  result["steps"] = stats.steps_total;
+  result["tokens_per_step"] = stats.steps_total == 0 ? 0.0
+                                                     : static_cast<double>(stats.generation_tokens_total) /
+                                                           static_cast<double>(stats.steps_total);
+  result["drafted"] = total.drafted;
+  result["verified"] = total.verified;
+  result["accepted"] = total.accepted;
+  result["positions"] = nlohmann::ordered_json::array();
+  for (const auto& position : drafts.positions) {
+    if (position.drafted > 0) {
+      result["positions"].push_back(
+          {{"drafted", position.drafted}, {"verified", position.verified}, {"accepted", position.accepted}});
+    }
+  }
+  result["calibration_error"] = drafts.calibration_error();
+  return result;
+}
+
+nlohmann::ordered_json describe(const GenerationResult& generation, std::string text, std::string_view finish,
+                                const engine::EngineStats* stats) {
   nlohmann::ordered_json result;
   result["token_ids"] = generation.token_ids;
   result["text"] = std::move(text);
@@ -36,6 +60,9 @@ nlohmann::ordered_json describe(const GenerationResult& generation, std::string 
       {"completion_tokens", generation.token_ids.size()},
       {"total_tokens", generation.usage.prompt_tokens + static_cast<int64_t>(generation.token_ids.size())},
       {"cached_tokens", generation.usage.cached_tokens}};
+  if (stats != nullptr) {  // depends on the machine's speed, and an answer must not
+    result["drafts"] = describe_drafts(*stats);
+  }
   return result;
 }
 
@@ -70,7 +97,9 @@ Result<void> generate_chat(const GenerateOptions& options, engine::Engine& engin
     printer.finish();
     return check_complete(turn.generation);
   }
-  auto result = describe(turn.generation, turn.content, turn.finish_reason);
+  const engine::EngineStats stats = engine.stats();
+  auto result =
+      describe(turn.generation, turn.content, turn.finish_reason, options.with_stats ? &stats : nullptr);
   if (options.thinking == "on") {
     result["reasoning"] = turn.reasoning;
   }
@@ -114,7 +143,9 @@ Result<void> generate_plain(const GenerateOptions& options, engine::Engine& engi
   text.finish();
   release();
   if (options.as_json) {
-    print_json(describe(generation, whole, finish_name(generation.finish)));
+    const engine::EngineStats stats = engine.stats();
+    print_json(
+        describe(generation, whole, finish_name(generation.finish), options.with_stats ? &stats : nullptr));
   } else {
     write_out("\n");
   }
@@ -135,7 +166,7 @@ Exit generate(const GenerateOptions& options, const Flags& flags) {
   if (!loaded) {
     return report(loaded.error(), settings->values.model.model.empty() ? Exit::kUsage : Exit::kFailure);
   }
-  const auto engine = start_engine(*loaded, settings->values);
+  const auto engine = start_engine(*loaded, settings->values, 1);
   if (!engine) {
     return report(engine.error(), Exit::kUsage);
   }
@@ -175,6 +206,7 @@ void add_generate(CLI::App& app, Selected& selected) {
       ->check(CLI::IsMember({"on", "off"}));
   command->add_flag("--json", options->as_json,
                     "Print one JSON object: token_ids, text, finish_reason, usage");
+  command->add_flag("--stats", options->with_stats, "With --json: also how drafting went (drafts)");
   const Flags flags = add_setting_flags(*command, {"model", "engine", "threads", "log"});
   command->callback(
       [options, flags, &selected] { selected = [options, flags] { return generate(*options, flags); }; });

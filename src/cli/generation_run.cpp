@@ -3,9 +3,11 @@
 #include <condition_variable>
 #include <csignal>
 #include <deque>
+#include <iterator>
 #include <mutex>
 
 #include "cli/terminal.h"
+#include "engine/output_split.h"
 
 namespace hadal::cli {
 namespace {
@@ -92,7 +94,12 @@ Result<GenerationResult> run_generation(engine::Engine& engine, engine::Request 
       is_prefill = false;
       status.clear();
     }
-    for (const engine::Output& output : outputs) {
+    std::deque<engine::Output> parts;
+    for (engine::Output& output : outputs) {
+      auto split = engine::split_output(std::move(output));
+      std::move(split.begin(), split.end(), std::back_inserter(parts));
+    }
+    for (const engine::Output& output : parts) {
       if (is_wanted) {
         for (const engine::OutputToken& token : output.tokens) {
           result.token_ids.push_back(token.token);

@@ -1,8 +1,11 @@
 #include "cli/loaded_model.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "base/available_memory.h"
 #include "base/log.h"
+#include "cli/model_identity.h"
 #include "cli/terminal.h"
 
 namespace hadal::cli {
@@ -22,21 +25,30 @@ Result<kernels::Isa> choose_isa(std::string_view name) {
   return isa;
 }
 
+/// The setting's -1 stands for the checkpoint's own number, which is none without draft layers.
+int64_t choose_draft_length(int64_t wish, const checkpoint::TextConfig& config) {
+  if (wish >= 0) {
+    return wish;
+  }
+  return config.num_nextn_predict_layers > 0 ? std::min(config.dspark_block_size, engine::kMaxDraftLength)
+                                             : 0;
+}
+
 /// BOS in front of plain text belongs to the release tokenizer; the tiny checkpoints' one has none.
 std::optional<int32_t> choose_bos(std::string_view wish, const checkpoint::ModelConfig& config) {
   const bool has_bos = wish == "on" || (wish == "auto" && config.tokenizer_compatibility == "release");
   return has_bos ? std::optional(static_cast<int32_t>(config.bos_token_id)) : std::nullopt;
 }
 
-std::string last_part(std::string_view model) {
+}  // namespace
+
+std::string model_name(std::string_view model) {
   while (model.size() > 1 && model.ends_with('/')) {
     model.remove_suffix(1);
   }
   const std::string name = std::filesystem::path(model).filename().string();
   return name.empty() || name == "." || name == ".." ? "hadal" : name;
 }
-
-}  // namespace
 
 Result<std::filesystem::path> model_directory(const Settings& settings) {
   if (settings.model.model.empty()) {
@@ -54,7 +66,7 @@ Result<LoadedModel> load_model(const Settings& settings) {
   StatusLine status;
   LoadedModel loaded;
   HADAL_TRY(const std::filesystem::path directory, model_directory(settings));
-  loaded.name = last_part(settings.model.model);
+  loaded.name = model_name(settings.model.model);
 
   status.show_bar(fmt::format("{}: reading the checkpoint", loaded.name), 0);
   HADAL_TRY(checkpoint::Checkpoint opened, checkpoint::Checkpoint::open(directory));
@@ -71,24 +83,46 @@ Result<LoadedModel> load_model(const Settings& settings) {
   HADAL_TRY(options.replay, model::parse_replay_mode(settings.model.replay));
   HADAL_TRY(options.isa, choose_isa(settings.model.isa));
   options.replay_keep = settings.model.replay_keep;
+  options.keeps_snapshots = settings.engine.prefix_cache;
+  options.draft_length = choose_draft_length(settings.model.draft_length, config.text);
+  options.max_rollback = std::max(options.max_rollback, options.draft_length);
   loaded.pool =
       std::make_unique<ThreadPool>(static_cast<int>(settings.threads.compute), settings.threads.pin);
   HADAL_TRY(loaded.model,
             model::Model::load(loaded.checkpoint, loaded.tokenizer.get(), *loaded.pool, options));
-  spdlog::info("{}: {} layers, vocabulary {}, {} threads, {} kernels, ready after {:.2f} s", loaded.name,
-               config.text.num_hidden_layers, config.text.vocab_size, loaded.pool->num_threads(),
-               kernels::isa_name(options.isa),
+  spdlog::info("{}: {} layers, {} drafts, vocabulary {}, {} threads, {} kernels, ready after {:.2f} s",
+               loaded.name, config.text.num_hidden_layers,
+               options.draft_length > 0 ? std::to_string(options.draft_length) : "no", config.text.vocab_size,
+               loaded.pool->num_threads(), kernels::isa_name(options.isa),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return loaded;
 }
 
-Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings) {
+Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings,
+                                                     int64_t most_requests) {
+  if (settings.engine.max_num_batched_tokens < settings.engine.max_num_seqs) {
+    return fail(ErrorCode::kInvalidArgument, "max_num_batched_tokens: {}, expected at least max_num_seqs ({})",
+                settings.engine.max_num_batched_tokens, settings.engine.max_num_seqs);
+  }
   engine::EngineOptions options;
-  options.max_num_seqs = settings.engine.max_num_seqs;
+  // What can never run needs no measured costs.
+  options.max_num_seqs = std::min(settings.engine.max_num_seqs, most_requests);
   options.max_num_batched_tokens = settings.engine.max_num_batched_tokens;
   options.max_model_len = settings.engine.max_model_len;
   options.max_waiting = settings.engine.max_waiting;
+  options.schedule_guesses = settings.engine.draft_schedule;
   options.eos_token_id = static_cast<int32_t>(loaded.checkpoint->config().eos_token_id);
+  options.prefix_cache = settings.engine.prefix_cache;
+  options.cache_memory = settings.engine.cache_memory_bytes;
+  if (options.cache_memory == 0) {
+    constexpr uint64_t kLeast = uint64_t{256} << 20;
+    options.cache_memory = std::max(available_memory() / 4, kLeast);
+  }
+  options.cache_dir = settings.engine.cache_dir;
+  options.cache_disk = settings.engine.cache_disk_bytes;
+  if (options.prefix_cache && !options.cache_dir.empty()) {
+    HADAL_TRY(options.cache_identity, model_identity(*loaded.checkpoint, settings.model));
+  }
   return engine::Engine::start(*loaded.model, *loaded.pool, options);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/settings.h"
@@ -31,6 +32,11 @@ Result<LoadedModel> load_model(const Settings& settings);
 /// The directory that --model names; an error that says how to name one if it is not set.
 Result<std::filesystem::path> model_directory(const Settings& settings);
 
-Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings);
+/// What a model is called: the last part of what --model named.
+std::string model_name(std::string_view model);
+
+/// An engine for a command that never has more than `most_requests` at once.
+Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings,
+                                                     int64_t most_requests);
 
 }  // namespace hadal::cli

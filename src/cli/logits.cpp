@@ -80,9 +80,15 @@ Result<void> compute(const LogitsOptions& options, LoadedModel& loaded) {
 }
 
 Exit logits(const LogitsOptions& options, const Flags& flags) {
-  const auto settings = load_cli_settings(flags, /*quiet=*/true);
+  auto settings = load_cli_settings(flags, /*quiet=*/true);
   if (!settings) {
     return report(settings.error(), Exit::kUsage);
+  }
+  // Every position is asked for; bounded replay, which leaves out most of a prompt, only if it is named.
+  for (const LoadedSettings::Entry& entry : settings->entries) {
+    if (entry.info.name == "model.replay" && entry.source == "default") {
+      settings->values.model.replay = "off";
+    }
   }
   auto loaded = load_model(settings->values);
   if (!loaded) {

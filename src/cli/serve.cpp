@@ -15,10 +15,13 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
+#include "cli/scripted_backend.h"
 #include "cli/setting_flags.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
+#include "recipe/special_tokens.h"
 #include "server/api.h"
+#include "server/sqlite_response_store.h"
 
 namespace hadal::cli {
 namespace {
@@ -104,24 +107,40 @@ server::ApiOptions api_options(const ServerSettings& from) {
   options.api_key = from.api_key;
   options.cors_origin = from.cors_origin;
   options.version = kVersion;
+  options.recipe_page = from.recipe_page;
   options.policy.default_thinking = from.default_thinking;
   options.policy.ignore_unsupported = from.ignore_unsupported;
   options.policy.max_choices = from.max_choices;
   options.policy.max_stream_buffer_bytes = from.max_stream_buffer_bytes;
+  options.policy.max_chain_responses = from.max_response_chain;
+  options.policy.max_chain_bytes = from.max_body_bytes;
   options.policy.request_timeout_seconds = static_cast<double>(from.request_timeout.count()) / 1000;
   return options;
 }
 
-server::ModelService model_service(const LoadedModel& loaded, engine::Engine& engine,
-                                   const Settings& settings) {
-  const checkpoint::ModelConfig& config = loaded.checkpoint->config();
+/// Null if nothing is to be stored.
+std::unique_ptr<server::ResponseStore> response_store(const ServerSettings& from) {
+  if (from.responses_store == "off") {
+    return nullptr;
+  }
+  server::ResponseStoreOptions options;
+  options.path = from.responses_store == "memory" ? std::string() : from.responses_store;
+  options.max_responses = from.responses_store_count;
+  options.max_bytes = from.responses_store_bytes;
+  options.max_age = from.responses_store_age;
+  return server::open_response_store(options);
+}
+
+/// What does not depend on whether a model or a script answers.
+server::ModelService service_of(engine::Engine& engine, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
+                                const std::string& name, const Settings& settings) {
   server::ModelService service;
   service.engine = &engine;
-  service.tokenizer = loaded.tokenizer;
+  service.tokenizer = std::move(tokenizer);
   service.names = settings.server.served_model_names;
   if (service.names.empty()) {
-    service.names.push_back(loaded.name);
-    if (settings.model.model != loaded.name && settings.model.model.find('/') != std::string::npos &&
+    service.names.push_back(name);
+    if (settings.model.model != name && settings.model.model.find('/') != std::string::npos &&
         !settings.model.model.starts_with('/') && !settings.model.model.starts_with('.')) {
       service.names.push_back(settings.model.model);  // "org/name"
     }
@@ -134,14 +153,31 @@ server::ModelService model_service(const LoadedModel& loaded, engine::Engine& en
   service.created_unix_seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  service.vocab_size = loaded.model->vocab_size();
   service.context_limit = engine.options().max_model_len;
-  service.eos_token_id = static_cast<int32_t>(config.eos_token_id);
+  service.eos_token_id = engine.options().eos_token_id;
+  service.fingerprint = std::string("fp_hadal_") + kVersion;
+  return service;
+}
+
+server::ModelService model_service(const LoadedModel& loaded, engine::Engine& engine,
+                                   const Settings& settings) {
+  const checkpoint::ModelConfig& config = loaded.checkpoint->config();
+  server::ModelService service = service_of(engine, loaded.tokenizer, loaded.name, settings);
+  service.vocab_size = loaded.model->vocab_size();
   service.bos_token_id = loaded.bos_token_id;
   if (config.vision) {
     service.reserved_token_ids.push_back(static_cast<int32_t>(config.image_token_id));
   }
-  service.fingerprint = std::string("fp_hadal_") + kVersion;
+  return service;
+}
+
+server::ModelService scripted_service(const ScriptedBackend& backend, const Settings& settings) {
+  server::ModelService service = service_of(*backend.engine, backend.tokenizer, backend.name, settings);
+  service.vocab_size = backend.tokenizer->vocab_size();
+  service.is_scripted = true;
+  if (settings.model.bos == "on") {
+    service.bos_token_id = backend.tokenizer->token_id(recipe::SpecialTokens()[recipe::SpecialToken::kBos]);
+  }
   return service;
 }
 
@@ -161,14 +197,36 @@ void drain(server::Api& api, server::HttpServer& http, std::chrono::milliseconds
   }
 }
 
-Exit serve_with(const Settings& settings) {
-  if (const auto caught = catch_signals(); !caught) {
-    return report(caught.error());
+/// Tells that the service is ready, waits for a signal, and ends it.
+void serve_until_signal(server::Api& api, std::unique_ptr<server::HttpServer> http,
+                        const Settings& settings) {
+  is_ready.store(true);
+  write_out(fmt::format("listening on {}\n", http->url()));
+  wait_for_signal(std::nullopt);
+  drain(api, *http, settings.server.shutdown_grace);
+}
+
+Exit serve_script(const Settings& settings) {
+  auto backend = load_scripted_backend(settings);
+  if (!backend) {
+    return report(backend.error(), Exit::kUsage);
   }
+  server::Api api(api_options(settings.server), response_store(settings.server));
+  auto http = server::HttpServer::start(http_options(settings), api);
+  if (!http) {
+    return report(http.error());
+  }
+  api.set_http_stats([running = http->get()] { return running->stats(); });
+  api.set_model(scripted_service(*backend, settings));
+  serve_until_signal(api, std::move(*http), settings);  // the engine, whose requests it cancels, ends later
+  return Exit::kOk;
+}
+
+Exit serve_model(const Settings& settings) {
   if (settings.model.model.empty()) {
     return report(model_directory(settings).error(), Exit::kUsage);
   }
-  server::Api api(api_options(settings.server));
+  server::Api api(api_options(settings.server), response_store(settings.server));
   auto http = server::HttpServer::start(http_options(settings), api);
   if (!http) {
     return report(http.error());
@@ -178,19 +236,20 @@ Exit serve_with(const Settings& settings) {
   if (!loaded) {
     return report(loaded.error());
   }
-  auto engine = start_engine(*loaded, settings);
+  auto engine = start_engine(*loaded, settings, settings.engine.max_num_seqs);
   if (!engine) {
     return report(engine.error(), Exit::kUsage);
   }
   api.set_model(model_service(*loaded, **engine, settings));
-  is_ready.store(true);
-  write_out(fmt::format("listening on {}\n", (*http)->url()));
-
-  wait_for_signal(std::nullopt);
-  drain(api, **http, settings.server.shutdown_grace);
-  http->reset();  // before the engine, whose requests it cancels
-  engine->reset();
+  serve_until_signal(api, std::move(*http), settings);  // the engine, whose requests it cancels, ends later
   return Exit::kOk;
+}
+
+Exit serve_with(const Settings& settings) {
+  if (const auto caught = catch_signals(); !caught) {
+    return report(caught.error());
+  }
+  return settings.server.script.empty() ? serve_model(settings) : serve_script(settings);
 }
 
 Exit serve(const Flags& flags, bool prints_config) {

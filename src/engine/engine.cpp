@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "engine/cancellation.h"
 #include "engine/inbox.h"
+#include "engine/step_costs.h"
 #include "engine/step_loop.h"
 #include "engine/validation.h"
 
@@ -45,7 +47,11 @@ class EngineImpl final : public Engine {
     return handle;
   }
 
-  EngineStats stats() const override { return inbox_.stats(); }
+  EngineStats stats() const override {
+    EngineStats stats = inbox_.stats();
+    loop_.refresh(stats.cache);
+    return stats;
+  }
   const EngineOptions& options() const override { return options_; }
 
  private:
@@ -57,14 +63,57 @@ class EngineImpl final : public Engine {
   std::thread thread_;  ///< last: starts when the rest is there
 };
 
+Result<void> check_drafts(model::LanguageModel& model) {
+  if (model::DraftModel* drafts = model.draft_model(); drafts != nullptr) {
+    const int64_t most = std::min(kMaxDraftLength, model.max_rollback());
+    if (drafts->block_length() < 1 || drafts->block_length() > most) {
+      return fail(ErrorCode::kUnsupported, "model: blocks of {} guesses, expected 1 to {}",
+                  drafts->block_length(), most);
+    }
+  }
+  return {};
+}
+
+Result<StepCosts> measure_costs(model::LanguageModel& model, ThreadPool& pool, const EngineOptions& options) {
+  BatchSampler sampler(pool);
+  const int64_t rows_per_sequence = 1 + model.draft_model()->block_length();
+  StepCostLimits limits;
+  limits.max_rows = std::min(options.max_num_seqs * rows_per_sequence, options.max_num_batched_tokens);
+  limits.rows_per_sequence = rows_per_sequence;
+  limits.min_rows = rows_per_sequence;
+  StepCosts costs;
+  HADAL_TRY(costs.pass, measure_step_costs(model, sampler, limits));
+  limits.max_rows = options.max_num_seqs;
+  limits.min_rows = 2;
+  HADAL_TRY(costs.drafts, measure_draft_costs(model, sampler, limits));
+  for (const CostCurve::Point& point : costs.pass.points()) {
+    spdlog::debug("pass of {} rows: {:.6f} s", point.rows, point.seconds);
+  }
+  for (const CostCurve::Point& point : costs.drafts.points()) {
+    spdlog::debug("drafts of {} sequences: {:.6f} s", point.rows, point.seconds);
+  }
+  return costs;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::start(model::LanguageModel& model, ThreadPool& pool,
                                               EngineOptions options) {
-  HADAL_TRY(const EngineOptions in_force, resolve_options(options, model));
+  HADAL_TRY(EngineOptions in_force, resolve_options(options, model));
+  HADAL_CHECK(check_drafts(model));
+  if (model.draft_model() == nullptr || !in_force.schedule_guesses) {
+    in_force.step_costs = StepCosts();
+  } else if (!in_force.step_costs) {
+    HADAL_TRY(in_force.step_costs, measure_costs(model, pool, in_force));
+  }
   spdlog::info("engine: {} sequences at once, {} tokens a step, {} waiting, sequences of up to {} tokens",
                in_force.max_num_seqs, in_force.max_num_batched_tokens, in_force.max_waiting,
                in_force.max_model_len);
+  if (options.max_model_len == 0 ? in_force.max_model_len < model.max_positions()
+                                 : in_force.max_model_len < options.max_model_len) {
+    spdlog::warn("engine: a longer sequence than {} tokens does not fit in cache-memory ({} bytes)",
+                 in_force.max_model_len, in_force.cache_memory);
+  }
   return std::make_unique<EngineImpl>(model, pool, in_force);
 }
 

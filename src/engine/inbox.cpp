@@ -23,6 +23,14 @@ Result<void> Inbox::push(std::unique_ptr<RunningRequest> request) {
   return {};
 }
 
+void Inbox::push(LoadedSegments loaded) {
+  {
+    const std::lock_guard lock(mutex_);
+    loaded_.push_back(std::move(loaded));
+  }
+  changed_.notify_one();
+}
+
 void Inbox::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -39,9 +47,29 @@ EngineStats Inbox::stats() const {
 Inbox::Arrivals Inbox::take(bool wait) {
   std::unique_lock lock(mutex_);
   if (wait) {
-    changed_.wait(lock, [&] { return stopping_ || !requests_.empty(); });
+    changed_.wait(lock, [&] { return stopping_ || !requests_.empty() || !loaded_.empty(); });
   }
-  return {std::exchange(requests_, {}), stopping_};
+  return {std::exchange(requests_, {}), std::exchange(loaded_, {}), stopping_};
+}
+
+Inbox::Arrivals Inbox::take_until(std::chrono::steady_clock::time_point due) {
+  std::unique_lock lock(mutex_);
+  const auto is_due = [&] { return stopping_ || woken_ || !requests_.empty(); };
+  if (due == std::chrono::steady_clock::time_point::max()) {
+    changed_.wait(lock, is_due);  // wait_until() would compute with it
+  } else {
+    changed_.wait_until(lock, due, is_due);
+  }
+  woken_ = false;
+  return {std::exchange(requests_, {}), std::exchange(loaded_, {}), stopping_};
+}
+
+void Inbox::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  changed_.notify_one();
 }
 
 void Inbox::record(const StepRecord& record) {
@@ -51,8 +79,8 @@ void Inbox::record(const StepRecord& record) {
     ended += static_cast<int64_t>(count);
   }
   const std::lock_guard lock(mutex_);
-  stats_.waiting -= record.admitted + record.ended_while_waiting;
-  stats_.running += record.admitted - (ended - record.ended_while_waiting);
+  stats_.waiting += record.preempted - record.admitted - record.ended_while_waiting;
+  stats_.running += record.admitted - record.preempted - (ended - record.ended_while_waiting);
   stats_.finished_stop_total += finished(FinishReason::kStop);
   stats_.finished_length_total += finished(FinishReason::kLength);
   stats_.finished_cancelled_total += finished(FinishReason::kCancelled);
@@ -60,6 +88,9 @@ void Inbox::record(const StepRecord& record) {
   stats_.generation_tokens_total += record.tokens;
   stats_.steps_total += record.steps;
   stats_.step_seconds_total += record.seconds;
+  stats_.preemptions_total += static_cast<uint64_t>(record.preempted);
+  stats_.cache = record.cache;
+  stats_.drafts += record.drafts;
 }
 
 }  // namespace hadal::engine

@@ -16,10 +16,8 @@ void repeat_penalty(float& logit, double penalty) {
 
 }  // namespace
 
-LogitAdjustments::LogitAdjustments(const SamplingParams& params, std::span<const int32_t> prompt,
-                                   int32_t eos_token_id)
+LogitAdjustments::LogitAdjustments(const SamplingParams& params, std::span<const int32_t> prompt)
     : params_(params),
-      eos_token_id_(eos_token_id),
       thinking_open_(params.thinking_budget >= 0),
       counts_output_(params.presence_penalty != 0 || params.frequency_penalty != 0 ||
                      params.repetition_penalty != 1),
@@ -43,7 +41,8 @@ void LogitAdjustments::append(int32_t token) {
   }
 }
 
-void LogitAdjustments::adjust(std::span<float> logits, std::span<const int32_t> drafts) const {
+void LogitAdjustments::adjust(std::span<float> logits, std::span<const int32_t> drafts,
+                              int32_t eos_token_id) const {
   if (counts_output_) {
     penalize(logits, drafts);
   }
@@ -55,7 +54,7 @@ void LogitAdjustments::adjust(std::span<float> logits, std::span<const int32_t> 
     restrict_to_allowed(logits);
   }
   if (num_output_ + static_cast<int64_t>(drafts.size()) < params_.min_tokens) {
-    forbid_ends(logits);
+    forbid_ends(logits, eos_token_id);
   }
   if (thinking_is_used_up(drafts)) {
     const auto end = static_cast<size_t>(params_.thinking_end_token);
@@ -104,9 +103,9 @@ void LogitAdjustments::restrict_to_allowed(std::span<float> logits) const {
   }
 }
 
-void LogitAdjustments::forbid_ends(std::span<float> logits) const {
+void LogitAdjustments::forbid_ends(std::span<float> logits, int32_t eos_token_id) const {
   if (!params_.ignore_eos) {
-    logits[static_cast<size_t>(eos_token_id_)] = kMasked;
+    logits[static_cast<size_t>(eos_token_id)] = kMasked;
   }
   for (const int32_t token : params_.stop_token_ids) {
     logits[static_cast<size_t>(token)] = kMasked;

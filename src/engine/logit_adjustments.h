@@ -28,24 +28,23 @@ class LogitAdjustments {
  public:
   /// `params` stays the caller's and must outlive this object; stop_token_ids need no order. Nothing is
   /// counted unless a penalty asks for it.
-  LogitAdjustments(const SamplingParams& params, std::span<const int32_t> prompt, int32_t eos_token_id);
+  LogitAdjustments(const SamplingParams& params, std::span<const int32_t> prompt);
 
   /// Whether adjust() could change anything for the next token or one of the `num_drafts` after it.
   bool any(int64_t num_drafts) const;
   /// A token of the output, in order.
   void append(int32_t token);
   /// Adjusts the logits [vocab_size] of the token that follows the output so far and `drafts`.
-  void adjust(std::span<float> logits, std::span<const int32_t> drafts) const;
+  void adjust(std::span<float> logits, std::span<const int32_t> drafts, int32_t eos_token_id) const;
 
  private:
   void penalize(std::span<float> logits, std::span<const int32_t> drafts) const;
   void penalize_output_token(std::span<float> logits, int32_t token, int64_t count) const;
   void restrict_to_allowed(std::span<float> logits) const;
-  void forbid_ends(std::span<float> logits) const;
+  void forbid_ends(std::span<float> logits, int32_t eos_token_id) const;
   bool thinking_is_used_up(std::span<const int32_t> drafts) const;
 
   const SamplingParams& params_;
-  int32_t eos_token_id_;
   int64_t num_output_ = 0;
   bool thinking_open_;
   bool counts_output_;

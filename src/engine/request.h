@@ -61,6 +61,15 @@ struct Request {
   std::vector<int32_t> prompt;
   SamplingParams sampling;
   std::string label;  ///< for log lines only
+  /// Who the request belongs to: the prefix cache is shared within a tenant only. Set by the operator's side
+  /// (the server derives it from the API key), never from what a caller sends.
+  std::string cache_tenant = {};
+  /// Further separates the prefix cache within the tenant; may come from the caller.
+  std::string cache_salt = {};
+  /// Waiting requests of a lower number start first. Waiting raises a request: see queue_order.h.
+  int32_t priority = 0;
+  /// Whose request it is within its tenant, for fairness between those who wait.
+  std::string user = {};
 };
 
 enum class FinishReason {
@@ -82,6 +91,7 @@ struct OutputToken {
 };
 
 /// prompt_tokens is the whole prompt from the first output on; cached_tokens of it needed no forward pass.
+/// Both are counted when the request starts to run; what is computed again after a preemption is in neither.
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;

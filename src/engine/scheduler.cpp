@@ -14,9 +14,13 @@ std::vector<ScheduledChunk> plan_step(std::span<const SequenceProgress> running,
         continue;
       }
       const int64_t missing = sequence.num_tokens - sequence.num_computed;
-      const int64_t chunk = std::min(missing, budget);
-      plan.push_back({i, chunk, chunk == missing});
-      budget -= chunk;
+      const int64_t chunk = std::min({missing, budget, sequence.max_computed - sequence.num_computed});
+      const bool wants_logits = chunk == missing;
+      const int64_t guesses = wants_logits ? std::min({sequence.num_guesses, budget - chunk,
+                                                       sequence.max_computed - sequence.num_computed - chunk})
+                                           : 0;
+      plan.push_back({i, chunk, wants_logits, guesses});
+      budget -= chunk + guesses;
     }
   };
   schedule(false);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/sampler.h"
+#include "engine/state_store.h"
 
 namespace hadal::engine {
 namespace {
@@ -147,6 +148,14 @@ Result<EngineOptions> resolve_options(EngineOptions options, const model::Langua
     return fail(ErrorCode::kInvalidArgument, "max_model_len: {}, expected 2 to the model's limit of {}",
                 options.max_model_len, model.max_positions());
   }
+  const cache::StateLayout layout = model.new_state(1)->layout();
+  const int64_t capacity = StateStore::capacity(layout, options.cache_memory);
+  if (capacity < cache::kBlockTokens) {
+    return fail(ErrorCode::kInvalidArgument,
+                "cache_memory: {} bytes, expected at least {}, which one sequence takes",
+                options.cache_memory, layout.ring_bytes() + cache::BlockShape(layout).bytes);
+  }
+  options.max_model_len = std::min(options.max_model_len, capacity);
   if (options.eos_token_id < 0 || options.eos_token_id >= model.vocab_size()) {
     return fail(ErrorCode::kInvalidArgument, "eos_token_id: {}, expected 0 to {}", options.eos_token_id,
                 model.vocab_size() - 1);

@@ -1,7 +1,6 @@
 #include "model/attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/quantize.h"
@@ -15,23 +14,20 @@ constexpr int64_t kRowsPerThread = 2;
 constexpr int64_t kHeadsPerTask = 8;
 constexpr int64_t kKeysPerTask = 64;
 
-struct Scratch {
-  Buffer<float> keys;
-  Buffer<float> scores;
-};
-Scratch& scratch() {
-  thread_local Scratch instance;
-  return instance;
-}
-
-int64_t round_up16(int64_t n) {
-  return (n + 15) / 16 * 16;
+/// Keys of one row, gathered by the calling thread.
+Buffer<float>& key_scratch() {
+  thread_local Buffer<float> keys;
+  return keys;
 }
 
 }  // namespace
 
 Attention::Attention(const checkpoint::TextConfig& config, const CacheMap& cache_map, Operators& operators)
-    : config_(config), cache_map_(cache_map), operators_(operators), indexer_(config, cache_map, operators) {
+    : config_(config),
+      cache_map_(cache_map),
+      operators_(operators),
+      indexer_(config, cache_map, operators),
+      projections_(config, operators) {
   plain_inverse_ = plain_inverse_frequencies(config.qk_rope_head_dim, config.rope_theta);
   compressed_inverse_ = config.rope_scaling
                             ? yarn_inverse_frequencies(config.qk_rope_head_dim, config.compress_rope_theta,
@@ -40,19 +36,9 @@ Attention::Attention(const checkpoint::TextConfig& config, const CacheMap& cache
 }
 
 void Attention::set_rows(const Pass& pass) {
-  const auto fill = [&](const std::vector<float>& inverse, Rotations& rotations) {
-    rotations.half = static_cast<int64_t>(inverse.size());
-    float* cosines = rotations.cosines.reserve(pass.num_rows() * rotations.half);
-    float* sines = rotations.sines.reserve(pass.num_rows() * rotations.half);
-    operators_.each_row(pass.num_rows(), rotations.half * 64, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        rope_rotation(pass.rows[static_cast<size_t>(row)].position, inverse, cosines + row * rotations.half,
-                      sines + row * rotations.half);
-      }
-    });
-  };
-  fill(plain_inverse_, plain_);
-  fill(compressed_inverse_, compressed_);
+  const auto position_of = [&](int64_t row) { return pass.rows[static_cast<size_t>(row)].position; };
+  plain_.fill(operators_, plain_inverse_, pass.num_rows(), position_of);
+  compressed_.fill(operators_, compressed_inverse_, pass.num_rows(), position_of);
 }
 
 // --- compressed entries ---------------------------------------------------------------------------------
@@ -206,43 +192,18 @@ void Attention::forward(int64_t layer, const AttentionWeights& weights, const Pa
   const int64_t hidden = config_.hidden_size;
   const auto quantized = operators_.precision().input_rounding(weights.wq_a.format);
   const auto packed = operators_.pack(packed_x_, x, hidden, rows, hidden, quantized);
-  project_queries(layer, weights, pass, packed);
+  projections_.make_queries(weights, rotations(layer), packed, rows);
   make_window_keys(layer, weights, pass, packed);
   if (weights.indexer) {
     const auto plain = operators_.precision().input_rounding(weights.indexer->weights_proj.format);
     const auto x_packed =
         plain == quantized ? packed : operators_.pack(packed_latents_, x, hidden, rows, hidden, plain);
     indexer_.select(layer, *weights.indexer, pass, rotations(layer), x_packed,
-                    {packed_q_low_.data(), config_.q_lora_rank}, capture);
+                    projections_.low_rank_queries(), capture);
   }
   attend(layer, weights, pass);
   store_window(layer, pass);
-  project_output(weights, pass, y);
-}
-
-void Attention::project_queries(int64_t layer, const AttentionWeights& weights, const Pass& pass,
-                                PackedRows x) {
-  const int64_t rows = pass.num_rows();
-  const int64_t low = config_.q_lora_rank;
-  const int64_t heads = config_.num_attention_heads;
-  const int64_t dim = config_.head_dim;
-  float* q_low = q_low_.reserve(rows * low);
-  operators_.linear_packed(weights.wq_a, x, rows, q_low, low);
-  operators_.norm(q_low, weights.q_norm, rows, static_cast<float>(config_.rms_norm_eps), q_low);
-  const auto packed = operators_.pack(packed_q_low_, q_low, low, rows, low,
-                                      operators_.precision().input_rounding(weights.wq_b.format));
-  float* q = q_.reserve(rows * heads * dim);
-  operators_.linear_packed(weights.wq_b, packed, rows, q, heads * dim);
-  const auto& rotation = rotations(layer);
-  operators_.each_row(rows, heads * rotation.half * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t h = 0; h < heads; ++h) {
-        float* head = q + (row * heads + h) * dim;
-        operators_.kernels().rope(head, dim, rotation.cos(row), rotation.sin(row), rotation.half, false);
-        operators_.border(head, dim);
-      }
-    }
-  });
+  projections_.project_output(weights, rows, y);
 }
 
 int64_t Attention::window_begin(int64_t layer, const SegmentRows& place, int64_t position) const {
@@ -258,10 +219,6 @@ void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights,
   const int64_t dim = config_.head_dim;
   const auto format = cache_map_.window_format;
   const int64_t bytes = kernels::row_bytes(format, dim);
-  float* kv = kv_.reserve(rows * dim);
-  operators_.linear_packed(weights.wkv, x, rows, kv, dim);
-  operators_.norm(kv, weights.kv_norm, rows, static_cast<float>(config_.rms_norm_eps), kv);
-
   segment_windows_.clear();
   int64_t total = 0;
   for (const auto& place : pass.places) {
@@ -273,16 +230,12 @@ void Attention::make_window_keys(int64_t layer, const AttentionWeights& weights,
   }
   float* keys = window_keys_.reserve(std::max<int64_t>(total, 1) * dim);
   uint8_t* codes = window_rows_.reserve(rows * bytes);
-  const auto& rotation = rotations(layer);
+  projections_.make_keys(weights, rotations(layer), x, rows, format, codes);
   const auto& kernels = operators_.kernels();
-  operators_.each_row(rows, dim * 16, [&](int64_t begin, int64_t end) {
+  operators_.each_row(rows, dim * 2, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto& at = pass.rows[static_cast<size_t>(row)];
       const auto& window = segment_windows_[static_cast<size_t>(at.segment)];
-      float* key = kv + row * dim;
-      kernels.rope(key, dim, rotation.cos(row), rotation.sin(row), rotation.half, false);
-      operators_.border(key, dim);
-      kernels::encode_row(format, key, dim, codes + row * bytes);
       kernels.decode_row(format, codes + row * bytes, dim,
                          keys + (window.offset + at.position - window.base) * dim);
     }
@@ -356,28 +309,13 @@ void Attention::attend(int64_t layer, const AttentionWeights& weights, const Pas
   const int64_t rows = pass.num_rows();
   const int64_t heads = config_.num_attention_heads;
   const int64_t dim = config_.head_dim;
-  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
-  float* context = context_.reserve(rows * heads * dim);
   const auto& rotation = rotations(layer);
-  const auto attend_heads = [&](int64_t row, int64_t first_head, int64_t num_heads, const float* keys,
-                                int64_t count) {
-    float* scores = scratch().scores.reserve(num_heads * std::max<int64_t>(round_up16(count), 16));
-    float* out = context + (row * heads + first_head) * dim;
-    operators_.kernels().attend(q_.data() + (row * heads + first_head) * dim, keys, count, num_heads, dim,
-                                scale, weights.sinks.data() + first_head, scores, out);
-    for (int64_t h = 0; h < num_heads; ++h) {
-      operators_.border(out + h * dim, dim);
-      operators_.kernels().rope(out + h * dim, dim, rotation.cos(row), rotation.sin(row), rotation.half,
-                                true);
-      operators_.border(out + h * dim, dim);
-    }
-  };
   if (rows >= kRowsPerThread * operators_.pool().num_threads()) {
     operators_.pool().parallel_for(rows, [&](int64_t row) {
       const int64_t count = num_keys(layer, pass, row);
-      float* keys = scratch().keys.reserve(std::max<int64_t>(count, 1) * dim);
+      float* keys = key_scratch().reserve(std::max<int64_t>(count, 1) * dim);
       gather_keys(layer, pass, row, 0, count, keys);
-      attend_heads(row, 0, heads, keys, count);
+      projections_.attend(weights, rotation, row, 0, heads, keys, count);
     });
     return;
   }
@@ -390,26 +328,9 @@ void Attention::attend(int64_t layer, const AttentionWeights& weights, const Pas
     });
     operators_.pool().parallel_for((heads + kHeadsPerTask - 1) / kHeadsPerTask, [&](int64_t task) {
       const int64_t first = task * kHeadsPerTask;
-      attend_heads(row, first, std::min(kHeadsPerTask, heads - first), keys, count);
+      projections_.attend(weights, rotation, row, first, std::min(kHeadsPerTask, heads - first), keys, count);
     });
   }
-}
-
-void Attention::project_output(const AttentionWeights& weights, const Pass& pass, float* y) {
-  const int64_t rows = pass.num_rows();
-  const int64_t groups = config_.o_groups;
-  const int64_t rank = config_.o_lora_rank;
-  const int64_t group_width = weights.wo_a.cols;
-  const auto packed =
-      operators_.pack(packed_context_, context_.data(), groups * group_width, rows, groups * group_width,
-                      operators_.precision().input_rounding(weights.wo_a.format));
-  float* low = low_.reserve(rows * groups * rank);
-  for (int64_t g = 0; g < groups; ++g) {
-    const auto part = rows_of(weights.wo_a, g * rank, rank);
-    operators_.linear_packed(part, {packed.data + g * group_width, packed.stride}, rows, low + g * rank,
-                             groups * rank, OutputKind::kWide);
-  }
-  operators_.linear(weights.wo_b, low, rows, y);
 }
 
 }  // namespace hadal::model

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checkpoint/model_config.h"
+#include "model/attention_projections.h"
 #include "model/buffer.h"
 #include "model/capture.h"
 #include "model/indexer.h"
@@ -21,15 +22,6 @@ struct CacheMap {
   kernels::RowFormat window_format = kernels::RowFormat::kFp8;
   kernels::RowFormat entry_format = kernels::RowFormat::kFp4Kv;
   kernels::RowFormat index_format = kernels::RowFormat::kFp4Index;
-};
-
-/// Rotations of each row of the pass for one frequency table: [rows, half] each.
-struct Rotations {
-  Buffer<float> cosines;
-  Buffer<float> sines;
-  int64_t half = 0;
-  const float* cos(int64_t row) const { return cosines.data() + row * half; }
-  const float* sin(int64_t row) const { return sines.data() + row * half; }
 };
 
 class Attention {
@@ -65,7 +57,6 @@ class Attention {
   void encode_entries(int64_t layer, const Pass& pass);
   void encode_index_keys(int64_t layer, const IndexKeyWeights& weights, const Pass& pass);
   void rotate_group(int64_t ratio, const NewGroup& group, float* row, int64_t width) const;
-  void project_queries(int64_t layer, const AttentionWeights& weights, const Pass& pass, PackedRows x);
   void make_window_keys(int64_t layer, const AttentionWeights& weights, const Pass& pass, PackedRows x);
   void store_window(int64_t layer, const Pass& pass);
   void attend(int64_t layer, const AttentionWeights& weights, const Pass& pass);
@@ -73,12 +64,12 @@ class Attention {
   void gather_keys(int64_t layer, const Pass& pass, int64_t row, int64_t begin, int64_t end,
                    float* keys) const;
   int64_t num_keys(int64_t layer, const Pass& pass, int64_t row) const;
-  void project_output(const AttentionWeights& weights, const Pass& pass, float* y);
 
   const checkpoint::TextConfig& config_;
   const CacheMap& cache_map_;
   Operators& operators_;
   Indexer indexer_;
+  AttentionProjections projections_;
   std::vector<float> plain_inverse_;
   std::vector<float> compressed_inverse_;
   Rotations plain_;
@@ -86,10 +77,10 @@ class Attention {
 
   std::vector<NewGroup> new_groups_;
   Buffer<float> values_, gates_, latents_, group_rows_, packed_latents_;
-  Buffer<float> packed_x_, packed_q_low_, q_low_, q_, kv_, window_keys_, context_, packed_context_, low_;
+  Buffer<float> packed_x_, window_keys_;
   Buffer<uint8_t> window_rows_;
   std::vector<SegmentWindow> segment_windows_;
-  Buffer<float> gathered_, scores_;
+  Buffer<float> gathered_;
 };
 
 }  // namespace hadal::model

@@ -15,6 +15,7 @@ struct Capture {
   bool router = false;  ///< "experts", "expert_weights" [layers, T, k], best first
   bool index = false;   ///< "topk.L" [T, index_topk] ascending, "candidates" [T, blocks], padded with -1
   bool engram = false;  ///< "engram_ids.L" [T, columns]
+  bool draft = false;   ///< "target_features" [targets, T, H], of those positions that a draft window holds
   int64_t num_positions = 0;  ///< T
 
   struct Floats {

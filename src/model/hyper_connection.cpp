@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "model/reproducible_math.h"
 
@@ -92,6 +93,44 @@ void hyper_connection_mixes(Operators& operators, const HyperConnectionWeights& 
       }
     }
   });
+}
+
+void collapse_trunk(const Operators& operators, const checkpoint::TextConfig& config, const float* streams,
+                    const float* pre, int64_t rows, float* x) {
+  const int64_t m = config.hc_mult;
+  const int64_t hidden = config.hidden_size;
+  operators.each_row(rows, m * hidden, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      operators.kernels().hc_collapse(streams + row * m * hidden, pre + row * m, m, hidden, x + row * hidden);
+      operators.border(x + row * hidden, hidden);
+    }
+  });
+}
+
+void expand_trunk(const Operators& operators, const checkpoint::TextConfig& config, const float* y,
+                  const Mixes& mixes, int64_t rows, float* streams) {
+  const int64_t m = config.hc_mult;
+  const int64_t hidden = config.hidden_size;
+  operators.each_row(rows, m * m * hidden, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* trunk = streams + row * m * hidden;
+      operators.kernels().hc_expand(y + row * hidden, mixes.post.data() + row * m,
+                                    mixes.comb.data() + row * m * m, m, hidden, trunk);
+      operators.border(trunk, m * hidden);
+    }
+  });
+}
+
+void start_trunk(const Operators& operators, const checkpoint::TextConfig& config, const uint8_t* embedding,
+                 float* streams, float* pre) {
+  const int64_t hidden = config.hidden_size;
+  operators.kernels().decode_bf16(embedding, hidden, streams);
+  for (int64_t j = 1; j < config.hc_mult; ++j) {
+    std::memcpy(streams + j * hidden, streams, static_cast<size_t>(hidden) * sizeof(float));
+  }
+  // The very first sub-layer reads stream 0 only.
+  std::fill_n(pre, config.hc_mult, 0.0F);
+  pre[0] = 1.0F;
 }
 
 }  // namespace hadal::model

@@ -20,4 +20,16 @@ void hyper_connection_mixes(Operators& operators, const HyperConnectionWeights& 
                             const checkpoint::TextConfig& config, const float* streams, int64_t rows,
                             Buffer<float>& raw, Mixes& mixes);
 
+/// x [rows, H] = the trunk [rows, m, H] collapsed with pre [rows, m].
+void collapse_trunk(const Operators& operators, const checkpoint::TextConfig& config, const float* streams,
+                    const float* pre, int64_t rows, float* x);
+
+/// The trunk takes in a sub-layer's output y [rows, H].
+void expand_trunk(const Operators& operators, const checkpoint::TextConfig& config, const float* y,
+                  const Mixes& mixes, int64_t rows, float* streams);
+
+/// The trunk of one row at the start: every stream is the embedding [H], and `pre` reads stream 0 only.
+void start_trunk(const Operators& operators, const checkpoint::TextConfig& config, const uint8_t* embedding,
+                 float* streams, float* pre);
+
 }  // namespace hadal::model

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cache/sequence_state.h"
+#include "model/draft_model.h"
 
 namespace hadal::model {
 
@@ -32,10 +33,23 @@ class LanguageModel {
   /// it).
   virtual std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const = 0;
 
+  /// The replay_from() of such a state.
+  virtual int64_t replay_from(int64_t prompt_length) const {
+    (void)prompt_length;
+    return 0;
+  }
+
   /// Runs all segments in one pass over the weights. Segments must have distinct states. The result for a
   /// segment depends on its own tokens and state only, bit for bit. Errors (kIo: a weight or Engram row
   /// could not be read) leave the states of this call unusable.
   virtual Result<void> forward(std::span<const Segment> segments) = 0;
+
+  /// The draft layers, owned by the model; null if it has none or does not use them. To be used by the thread
+  /// that calls forward, between its calls.
+  virtual DraftModel* draft_model() { return nullptr; }
+
+  /// Tokens that a state can take back after a forward pass; at least the draft model's block length.
+  virtual int64_t max_rollback() const { return 0; }
 };
 
 }  // namespace hadal::model

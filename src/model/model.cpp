@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "model/attention.h"
+#include "model/draft_features.h"
+#include "model/draft_layers.h"
 #include "model/engram.h"
 #include "model/hyper_connection.h"
 #include "model/moe.h"
@@ -33,12 +35,21 @@ CacheMap make_cache_map(const TextConfig& config, const Precision& precision) {
   return map;
 }
 
-cache::StateLayout make_state_layout(const TextConfig& config, const CacheMap& map, int64_t max_rollback) {
+cache::StateLayout make_state_layout(const TextConfig& config, const CacheMap& map,
+                                     const ModelOptions& options) {
   cache::StateLayout layout;
-  layout.num_layers = config.num_hidden_layers;
+  layout.num_layers =
+      config.num_hidden_layers + (options.draft_length > 0 ? config.num_nextn_predict_layers : 0);
   layout.window = config.sliding_window;
   layout.window_row_bytes = static_cast<size_t>(kernels::row_bytes(map.window_format, config.head_dim));
-  layout.max_rollback = max_rollback;
+  layout.max_rollback = options.max_rollback;
+  if (options.replay != ReplayMode::kOff) {
+    layout.first_replayed_layer = config.first_consumer_layer;
+  }
+  if (options.keeps_snapshots) {
+    layout.snapshot_reach =
+        cache::kBlockTokens + (options.replay == ReplayMode::kOff ? 0 : options.replay_keep);
+  }
   for (const int64_t layer : config.index_k_source_layer_ids) {
     const auto& sources = config.kv_source_layer_ids;
     const bool owns_entries = std::find(sources.begin(), sources.end(), layer) != sources.end();
@@ -68,6 +79,14 @@ Result<void> check_supported(const TextConfig& config, const ModelOptions& optio
           layer, config.first_consumer_layer);
     }
   }
+  if (options.draft_length > 0 && config.num_nextn_predict_layers == 0) {
+    return fail(ErrorCode::kInvalidArgument, "draft-length: {}, but the checkpoint has no draft layers",
+                options.draft_length);
+  }
+  if (options.draft_length < 0 || options.draft_length > options.max_rollback) {
+    return fail(ErrorCode::kInvalidArgument, "draft-length: {}, expected 0 to the {} tokens of a rollback",
+                options.draft_length, options.max_rollback);
+  }
   if (options.replay != ReplayMode::kOff) {
     const int64_t least = config.sliding_window + options.max_rollback;
     if (options.replay_keep < least) {
@@ -88,18 +107,25 @@ Result<void> check_supported(const TextConfig& config, const ModelOptions& optio
 class BackboneModel final : public Model {
  public:
   BackboneModel(std::shared_ptr<const checkpoint::Checkpoint> source, ModelWeights weights,
-                std::optional<EngramHash> hash, ThreadPool& pool, const ModelOptions& options)
+                std::optional<DraftWeights> draft_weights, std::optional<EngramHash> hash, ThreadPool& pool,
+                const ModelOptions& options)
       : source_(std::move(source)),
         config_(source_->config()),
         options_(options),
         weights_(std::move(weights)),
+        draft_weights_(std::move(draft_weights)),
         operators_(kernels::kernels_for(options.isa), pool, options.precision),
         cache_map_(make_cache_map(config_.text, options.precision)),
-        layout_(make_state_layout(config_.text, cache_map_, options.max_rollback)),
+        layout_(make_state_layout(config_.text, cache_map_, options)),
         attention_(config_.text, cache_map_, operators_),
         moe_(config_.text, operators_) {
     if (hash) {
       engram_.emplace(config_.text, std::move(*hash), operators_);
+    }
+    if (draft_weights_) {
+      draft_features_.emplace(config_.text, *draft_weights_, cache_map_.window_format, operators_);
+      draft_layers_.emplace(config_.text, weights_, *draft_weights_, cache_map_.window_format,
+                            options.draft_length, operators_);
     }
   }
 
@@ -110,12 +136,16 @@ class BackboneModel final : public Model {
   const ModelOptions& options() const override { return options_; }
 
   std::unique_ptr<cache::SequenceState> new_state(int64_t prompt_length) const override {
-    const int64_t replay_from =
-        options_.replay == ReplayMode::kOff ? 0 : std::max<int64_t>(prompt_length - options_.replay_keep, 0);
-    return std::make_unique<cache::SequenceState>(layout_, replay_from);
+    return std::make_unique<cache::SequenceState>(layout_, replay_from(prompt_length));
+  }
+  int64_t replay_from(int64_t prompt_length) const override {
+    return options_.replay == ReplayMode::kOff ? 0
+                                               : std::max<int64_t>(prompt_length - options_.replay_keep, 0);
   }
 
   Result<void> forward(std::span<const Segment> segments) override;
+  DraftModel* draft_model() override { return draft_layers_ ? &*draft_layers_ : nullptr; }
+  int64_t max_rollback() const override { return options_.max_rollback; }
 
  private:
   void begin_pass(std::span<const Segment> segments);
@@ -135,12 +165,15 @@ class BackboneModel final : public Model {
   checkpoint::ModelConfig config_;
   ModelOptions options_;
   ModelWeights weights_;
+  std::optional<DraftWeights> draft_weights_;  ///< with draft_length > 0
   Operators operators_;
   CacheMap cache_map_;
   cache::StateLayout layout_;
   Attention attention_;
   Moe moe_;
   std::optional<Engram> engram_;
+  std::optional<DraftFeatures> draft_features_;
+  std::optional<DraftLayers> draft_layers_;
   Capture* capture_ = nullptr;
 
   Pass pass_;
@@ -156,9 +189,15 @@ Result<void> BackboneModel::forward(std::span<const Segment> segments) {
     engram_->begin(pass_, weights_, capture_);
   }
   attention_.set_rows(pass_);
+  if (draft_features_) {
+    draft_features_->begin(pass_);
+  }
   embed();
   for (int64_t layer = 0; layer < config_.text.num_hidden_layers; ++layer) {
     run_layer(layer);
+  }
+  if (draft_features_) {
+    draft_features_->store_keys(pass_);
   }
   write_logits();
   for (const auto& segment : segments) {
@@ -191,14 +230,8 @@ void BackboneModel::embed() {
       const auto& place = pass_.places[static_cast<size_t>(at.segment)];
       const int64_t token = pass_.segments[static_cast<size_t>(at.segment)]
                                 .token_ids[static_cast<size_t>(at.position - place.start)];
-      float* trunk = streams + row * trunk_width();
-      operators_.kernels().decode_bf16(weights_.embedding.data + token * hidden() * 2, hidden(), trunk);
-      for (int64_t j = 1; j < m; ++j) {
-        std::memcpy(trunk + j * hidden(), trunk, static_cast<size_t>(hidden()) * sizeof(float));
-      }
-      // The very first sub-layer reads stream 0 only.
-      std::fill_n(pre + row * m, m, 0.0F);
-      pre[row * m] = 1.0F;
+      start_trunk(operators_, config_.text, weights_.embedding.data + token * hidden() * 2,
+                  streams + row * trunk_width(), pre + row * m);
     }
   });
 }
@@ -206,29 +239,14 @@ void BackboneModel::embed() {
 /// x = norm of the trunk collapsed with mixes.pre
 void BackboneModel::collapse_and_norm(const Mixes& mixes, const Bf16Vector& weight) {
   const int64_t rows = pass_.num_rows();
-  const int64_t m = config_.text.hc_mult;
   float* x = x_.reserve(rows * hidden());
-  operators_.each_row(rows, trunk_width(), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      operators_.kernels().hc_collapse(streams_.data() + row * trunk_width(), mixes.pre.data() + row * m, m,
-                                       hidden(), x + row * hidden());
-      operators_.border(x + row * hidden(), hidden());
-    }
-  });
+  collapse_trunk(operators_, config_.text, streams_.data(), mixes.pre.data(), rows, x);
   operators_.norm(x, weight, rows, static_cast<float>(config_.text.rms_norm_eps), x);
 }
 
 /// The trunk takes in the sub-layer's output y.
 void BackboneModel::expand(const Mixes& mixes) {
-  const int64_t m = config_.text.hc_mult;
-  operators_.each_row(pass_.num_rows(), trunk_width() * m, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      float* trunk = streams_.data() + row * trunk_width();
-      operators_.kernels().hc_expand(y_.data() + row * hidden(), mixes.post.data() + row * m,
-                                     mixes.comb.data() + row * m * m, m, hidden(), trunk);
-      operators_.border(trunk, trunk_width());
-    }
-  });
+  expand_trunk(operators_, config_.text, y_.data(), mixes, pass_.num_rows(), streams_.data());
 }
 
 void BackboneModel::run_layer(int64_t layer) {
@@ -247,6 +265,9 @@ void BackboneModel::run_layer(int64_t layer) {
   const int64_t rows = pass_.num_rows();
   if (rows == 0) {
     return;
+  }
+  if (draft_features_) {
+    draft_features_->record(layer, pass_, streams_.data(), capture_);
   }
   hyper_connection_mixes(operators_, weights.hc_attn, config_.text, streams_.data(), rows, raw_mixes_,
                          attention_mixes_);
@@ -365,6 +386,10 @@ Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const checkpoint::Che
   const auto& config = checkpoint->config().text;
   HADAL_CHECK(check_supported(config, options));
   HADAL_TRY(auto weights, bind_weights(*checkpoint));
+  std::optional<DraftWeights> draft_weights;
+  if (options.draft_length > 0) {
+    HADAL_TRY(draft_weights, bind_draft_weights(*checkpoint));
+  }
   std::optional<EngramHash> hash;
   if (!config.engram_layer_ids.empty()) {
     std::vector<int32_t> map;
@@ -376,8 +401,8 @@ Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const checkpoint::Che
     }
     HADAL_TRY(hash, EngramHash::create(config, map));
   }
-  return std::make_unique<BackboneModel>(std::move(checkpoint), std::move(weights), std::move(hash), pool,
-                                         options);
+  return std::make_unique<BackboneModel>(std::move(checkpoint), std::move(weights), std::move(draft_weights),
+                                         std::move(hash), pool, options);
 }
 
 }  // namespace hadal::model

@@ -1,5 +1,5 @@
 #pragma once
-// DeepSeek-V4.1: the backbone's forward pass over a checkpoint.
+// DeepSeek-V4.1: the forward pass of backbone and draft layers over a checkpoint.
 
 #include <functional>
 #include <memory>
@@ -29,6 +29,11 @@ struct ModelOptions {
   int64_t replay_keep = 140;  ///< at least sliding_window + max_rollback unless replay is off
   kernels::Isa isa = kernels::detect_isa();
   int64_t max_rollback = 6;  ///< tokens that a state can take back
+  /// States keep enough window rows that a snapshot for the prefix cache can be taken at the last block
+  /// border of a prompt or answer (cache::StateLayout::snapshot_reach). Changes no result.
+  bool keeps_snapshots = false;
+  /// Guesses of a draft block, at most max_rollback; 0: the draft layers are not used.
+  int64_t draft_length = 0;
 };
 
 /// One loaded model. forward() may be called from one thread at a time; states are independent.

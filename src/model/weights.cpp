@@ -108,9 +108,9 @@ Result<HyperConnectionWeights> bind_hyper_connection(const Binder& binder, const
   return weights;
 }
 
-Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer,
+/// What the attention of backbone and draft layers has in common.
+Result<AttentionWeights> bind_attention(const Binder& binder, const std::string& prefix,
                                         const checkpoint::TextConfig& config) {
-  const std::string prefix = fmt::format("layers.{}.attn.", layer);
   const int64_t heads_dim = config.num_attention_heads * config.head_dim;
   const int64_t low = config.o_groups * config.o_lora_rank;
   AttentionWeights weights;
@@ -122,6 +122,13 @@ Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer,
   HADAL_TRY(weights.kv_norm, binder.bf16(prefix + "kv_norm.weight", config.head_dim));
   HADAL_TRY(weights.wo_a, binder.matrix(prefix + "wo_a.weight", low, heads_dim / config.o_groups));
   HADAL_TRY(weights.wo_b, binder.matrix(prefix + "wo_b.weight", config.hidden_size, low));
+  return weights;
+}
+
+/// The compressor and the indexer of a backbone layer, as far as it owns them.
+Result<void> bind_sources(const Binder& binder, int64_t layer, const checkpoint::TextConfig& config,
+                          AttentionWeights& weights) {
+  const std::string prefix = fmt::format("layers.{}.attn.", layer);
   if (contains(config.kv_source_layer_ids, layer)) {
     CompressorWeights compressor;
     HADAL_TRY(compressor.wkv,
@@ -147,7 +154,7 @@ Result<AttentionWeights> bind_attention(const Binder& binder, int64_t layer,
     HADAL_TRY(key.norm, binder.bf16(prefix + "indexer.k_norm.weight", config.index_head_dim));
     weights.index_key = std::move(key);
   }
-  return weights;
+  return {};
 }
 
 Result<EngramWeights> bind_engram(const Binder& binder, int64_t layer, int64_t rows,
@@ -181,12 +188,12 @@ Result<ExpertWeights> bind_expert(const Binder& binder, const std::string& prefi
   return weights;
 }
 
-Result<MoeWeights> bind_moe(const Binder& binder, int64_t layer, const checkpoint::TextConfig& config) {
-  const std::string prefix = fmt::format("layers.{}.ffn.", layer);
+Result<MoeWeights> bind_moe(const Binder& binder, const std::string& prefix, int64_t num_experts,
+                            const checkpoint::TextConfig& config) {
   MoeWeights weights;
-  HADAL_TRY(weights.gate, binder.matrix(prefix + "gate.weight", config.n_routed_experts, config.hidden_size));
-  HADAL_TRY(weights.bias, binder.floats(prefix + "gate.bias", config.n_routed_experts));
-  for (int64_t e = 0; e < config.n_routed_experts; ++e) {
+  HADAL_TRY(weights.gate, binder.matrix(prefix + "gate.weight", num_experts, config.hidden_size));
+  HADAL_TRY(weights.bias, binder.floats(prefix + "gate.bias", num_experts));
+  for (int64_t e = 0; e < num_experts; ++e) {
     HADAL_TRY(auto expert, bind_expert(binder, fmt::format("{}experts.{}.", prefix, e),
                                        config.moe_intermediate_size, config.hidden_size));
     weights.experts.push_back(expert);
@@ -197,6 +204,19 @@ Result<MoeWeights> bind_moe(const Binder& binder, int64_t layer, const checkpoin
                           config.n_shared_experts * config.moe_intermediate_size, config.hidden_size));
   }
   return weights;
+}
+
+/// A layer below `prefix` ("layers.3."), without what only backbone layers have.
+Result<LayerWeights> bind_layer(const Binder& binder, const std::string& prefix, int64_t num_experts,
+                                const checkpoint::TextConfig& config) {
+  LayerWeights layer;
+  HADAL_TRY(layer.attn_norm, binder.bf16(prefix + "attn_norm.weight", config.hidden_size));
+  HADAL_TRY(layer.ffn_norm, binder.bf16(prefix + "ffn_norm.weight", config.hidden_size));
+  HADAL_TRY(layer.hc_attn, bind_hyper_connection(binder, prefix + "hc_attn", config));
+  HADAL_TRY(layer.hc_ffn, bind_hyper_connection(binder, prefix + "hc_ffn", config));
+  HADAL_TRY(layer.attention, bind_attention(binder, prefix + "attn.", config));
+  HADAL_TRY(layer.moe, bind_moe(binder, prefix + "ffn.", num_experts, config));
+  return layer;
 }
 
 }  // namespace
@@ -234,22 +254,40 @@ Result<ModelWeights> bind_weights(const checkpoint::Checkpoint& checkpoint) {
   HADAL_TRY(weights.norm, binder.bf16("norm.weight", config.hidden_size));
   HADAL_TRY(weights.head, binder.matrix("head.weight", config.vocab_size, config.hidden_size));
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    const std::string prefix = fmt::format("layers.{}.", layer);
-    LayerWeights bound;
-    HADAL_TRY(bound.attn_norm, binder.bf16(prefix + "attn_norm.weight", config.hidden_size));
-    HADAL_TRY(bound.ffn_norm, binder.bf16(prefix + "ffn_norm.weight", config.hidden_size));
-    HADAL_TRY(bound.hc_attn, bind_hyper_connection(binder, prefix + "hc_attn", config));
-    HADAL_TRY(bound.hc_ffn, bind_hyper_connection(binder, prefix + "hc_ffn", config));
-    HADAL_TRY(bound.attention, bind_attention(binder, layer, config));
+    HADAL_TRY(LayerWeights bound,
+              bind_layer(binder, fmt::format("layers.{}.", layer), config.n_routed_experts, config));
+    HADAL_CHECK(bind_sources(binder, layer, config, bound.attention));
     const auto slot = std::find(config.engram_layer_ids.begin(), config.engram_layer_ids.end(), layer);
     if (slot != config.engram_layer_ids.end()) {
       const int64_t rows =
           config.engram_num_embeddings[static_cast<size_t>(slot - config.engram_layer_ids.begin())];
       HADAL_TRY(bound.engram, bind_engram(binder, layer, rows, config));
     }
-    HADAL_TRY(bound.moe, bind_moe(binder, layer, config));
     weights.layers.push_back(std::move(bound));
   }
+  return weights;
+}
+
+Result<DraftWeights> bind_draft_weights(const checkpoint::Checkpoint& checkpoint) {
+  const auto& config = checkpoint.config().text;
+  const Binder binder(checkpoint);
+  DraftWeights weights;
+  for (int64_t layer = 0; layer < config.num_nextn_predict_layers; ++layer) {
+    HADAL_TRY(LayerWeights bound,
+              bind_layer(binder, fmt::format("mtp.{}.", layer), config.dspark_n_routed_experts, config));
+    weights.layers.push_back(std::move(bound));
+  }
+  const auto num_targets = static_cast<int64_t>(config.dspark_target_layer_ids.size());
+  const int64_t hidden = config.hidden_size;
+  const int64_t rank = config.dspark_markov_rank;
+  HADAL_TRY(weights.main_proj, binder.matrix("mtp.0.main_proj.weight", hidden, hidden * num_targets));
+  HADAL_TRY(weights.main_norm, binder.bf16("mtp.0.main_norm.weight", hidden));
+  const std::string last = fmt::format("mtp.{}.", config.num_nextn_predict_layers - 1);
+  HADAL_TRY(weights.norm, binder.bf16(last + "norm.weight", hidden));
+  HADAL_TRY(weights.markov_embedding,
+            binder.matrix(last + "markov_head.embed.weight", config.vocab_size, rank));
+  HADAL_TRY(weights.markov_head, binder.matrix(last + "markov_head.head.weight", config.vocab_size, rank));
+  HADAL_TRY(weights.confidence, binder.matrix(last + "confidence_head.proj.weight", 1, hidden + rank));
   return weights;
 }
 

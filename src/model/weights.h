@@ -93,10 +93,24 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
 };
 
+/// The draft layers (DSpark, model.md section 15); embedding and head are the backbone's.
+struct DraftWeights {
+  std::vector<LayerWeights> layers;
+  kernels::Weight main_proj;  ///< [H, H * target layers]
+  Bf16Vector main_norm;
+  Bf16Vector norm;
+  kernels::Weight markov_embedding;  ///< [V, rank] bfloat16
+  kernels::Weight markov_head;       ///< [V, rank]
+  kernels::Weight confidence;        ///< [1, H + rank]
+};
+
 /// The view of `count` consecutive rows of a matrix.
 kernels::Weight rows_of(const kernels::Weight& weight, int64_t first, int64_t count);
 
 /// Binds the backbone's tensors. The views stay valid as long as `checkpoint` lives.
 Result<ModelWeights> bind_weights(const checkpoint::Checkpoint& checkpoint);
+
+/// Binds the draft layers, of which the checkpoint must have some.
+Result<DraftWeights> bind_draft_weights(const checkpoint::Checkpoint& checkpoint);
 
 }  // namespace hadal::model

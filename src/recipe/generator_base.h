@@ -22,6 +22,7 @@ class GeneratorBase : public ResponseGenerator {
                 std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
 
   std::vector<Event> start() override;
+  void set_cached_tokens(uint64_t count) override { answer_.usage.cached_tokens = count; }
   std::vector<Event> push_tokens(const std::vector<OutputTokenInfo>& tokens) override;
   std::vector<Event> push_text(std::string_view text, uint64_t num_tokens) override;
   std::vector<Event> finish(OutputFinish finish) override;

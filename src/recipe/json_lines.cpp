@@ -1,6 +1,7 @@
 #include "recipe/json_lines.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "recipe/conversation.h"
@@ -86,24 +87,54 @@ Json describe_parsing(const ParsingOptions& parsing) {
               {"stop_sequences", parsing.stop_sequences}};
 }
 
+/// The text of a token; where its bytes are no text by themselves, the bytes.
+std::string token_text(int32_t id, const tokenizer::Tokenizer& tokenizer) {
+  const std::string_view bytes = tokenizer.token_bytes(id);
+  std::string text = tokenizer.decode(std::array{id});
+  if (text != bytes) {
+    text.clear();
+    for (const char byte : bytes) {
+      text += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
+    }
+  }
+  return text;
+}
+
+void add_token_details(Json& result, const std::vector<int32_t>& ids, const tokenizer::Tokenizer& tokenizer) {
+  Json& texts = result["token_texts"] = Json::array();
+  Json& special = result["special_tokens"] = Json::array();
+  for (size_t index = 0; index < ids.size(); ++index) {
+    texts.push_back(token_text(ids[index], tokenizer));
+    if (tokenizer.is_added_token(ids[index])) {
+      special.push_back(index);
+    }
+  }
+}
+
 /// Adds the ids of the prompt where there is a tokenizer. An error is reported in their place.
-void add_token_ids(Json& result, const Prompt& prompt, const tokenizer::Tokenizer* tokenizer) {
+void add_token_ids(Json& result, const Prompt& prompt, const tokenizer::Tokenizer* tokenizer, Detail detail) {
   if (tokenizer == nullptr) {
     return;
   }
   auto ids = encode_prompt(prompt, *tokenizer);
   if (ids) {
+    if (detail == Detail::kEverything) {
+      add_token_details(result, *ids, *tokenizer);
+    }
     result["token_ids"] = std::move(*ids);
   } else {
     result["token_error"] = ids.error().message;
   }
 }
 
-Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers) {
+}  // namespace
+
+Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers, Detail detail) {
   // Long prompts leave out what can be read off them anyway.
   constexpr size_t kLongPrompt = 3000;
   Json result = Json::object();
-  if (CodePoints(request.prompt.text).before(request.prompt.text.size()) >= kLongPrompt) {
+  if (detail == Detail::kRecorded &&
+      CodePoints(request.prompt.text).before(request.prompt.text.size()) >= kLongPrompt) {
     request.conversation.erase("messages");
     request.conversation.erase("tools");
   }
@@ -136,7 +167,11 @@ Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers) 
       echo[key] = request.echo.is_object() ? request.echo.value(key, Json()) : Json();
     }
   }
-  add_token_ids(result, request.prompt, tokenizers.of(request.model_version));
+  if (detail == Detail::kEverything) {
+    result["notices"] = request.notices;
+    result["ignored_fields"] = request.ignored_fields;
+  }
+  add_token_ids(result, request.prompt, tokenizers.of(request.model_version), detail);
   return result;
 }
 
@@ -146,6 +181,8 @@ Json describe_error(const RequestError& error) {
   }
   return Json{{"stage", "convert"}, {"status_code", error.status_code}, {"body", error.body}};
 }
+
+namespace {
 
 Result<ConversionOptions> read_options(const Fields& line) {
   ConversionOptions options;
@@ -208,7 +245,7 @@ Result<void> render_request(const Fields& line, const TokenizerSet& tokenizers, 
   HADAL_TRY(const auto prompt_tokens, line.optional_unsigned("prompt_tokens", UINT64_MAX));
   HADAL_TRY(const auto context_limit, line.optional_unsigned("context_limit", UINT64_MAX));
   if (!prompt_tokens || !context_limit) {
-    answer["result"] = describe_request(*prepared, tokenizers);
+    answer["result"] = describe_request(*prepared, tokenizers, Detail::kRecorded);
     return {};
   }
   auto max_tokens = resolve_max_tokens(*prepared, *prompt_tokens, *context_limit);
@@ -400,7 +437,7 @@ Result<void> render_direct(const Fields& line, const TokenizerSet& tokenizers, J
   for (const ImageSource& image : prompt.images) {
     images.push_back(image.url);
   }
-  add_token_ids(result, prompt, tokenizers.of(version));
+  add_token_ids(result, prompt, tokenizers.of(version), Detail::kRecorded);
   return {};
 }
 

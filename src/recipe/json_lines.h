@@ -20,6 +20,20 @@ struct TokenizerSet {
   }
 };
 
+/// How much is told of a request.
+enum class Detail {
+  kRecorded,  ///< what recorded cases hold; the messages and tools of long prompts are left out
+  /// All of it, and `notices`, `ignored_fields` and, beside `token_ids`, `token_texts` (bytes that are no text by
+  /// themselves as "\xE4\xB8") and `special_tokens` (the indexes of those that are special).
+  kEverything,
+};
+
+/// What a request became, with the token ids of its prompt. Takes the conversation out of `request`.
+Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers, Detail detail);
+
+/// The status and body that the protocol answers a refused request with.
+Json describe_error(const RequestError& error);
+
 /// Answers one line with one line (without its line end). A line is a JSON object with `id` and
 ///   `protocol`, `request` or `request_text`, `options`?   -> {"id","result"} or {"id","error"}
 ///   the same with `prompt_tokens` and `context_limit`     -> {"id","max_tokens"} or {"id","error"}

@@ -116,6 +116,8 @@ struct PreparedRequest {
   std::set<std::string> custom_tools;
   bool tool_search = false;  ///< Responses: calls of `tool_search` are answered as tool_search_call
   Json echo;  ///< Responses: request fields that response objects repeat; null otherwise
+  /// Responses with ConversionOptions::keep_input: the request's own input as the JSON text of a list of items.
+  std::string input_items;
 };
 
 /// Server options that change how requests are read (names as in the goldens' `options`).
@@ -129,8 +131,17 @@ struct ConversionOptions {
   uint64_t thinking_max_tokens_upper_bound = 393216;
   uint64_t non_thinking_max_tokens_upper_bound = 393216;
   std::map<std::string, ModelVersion> model_aliases;
+  /// The prompt format to take instead of the one that goes with the model's name (which must be known still).
+  std::optional<ModelVersion> model_version;
   SpecialTokens special_tokens;
+  /// Takes a required or named tool choice while thinking: the call comes after the reasoning, by constraint. The
+  /// reference refuses it (but for `any` of Messages, which is always taken so).
+  bool required_call_while_thinking = false;
   bool describe_conversation = false;  ///< fill PreparedRequest::conversation
+  /// Responses: what `previous_response_id` stands for, as the JSON text of a list of items that go in front of the
+  /// input. Without it a request that has the field is refused.
+  std::optional<std::string> previous_items;
+  bool keep_input = false;  ///< Responses: fill PreparedRequest::input_items
 };
 
 /// Reads a request body of `protocol` and renders its prompt.

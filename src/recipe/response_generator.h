@@ -73,6 +73,9 @@ class ResponseGenerator {
 
   /// The first events; without this call they come with the first push.
   virtual std::vector<Event> start() = 0;
+  /// Of the prompt, tokens that came from a cache, where this is known only when the answer begins. Events
+  /// that were made before keep the number of the options.
+  virtual void set_cached_tokens(uint64_t count) = 0;
   virtual std::vector<Event> push_tokens(const std::vector<OutputTokenInfo>& tokens) = 0;
   virtual std::vector<Event> push_text(std::string_view text, uint64_t num_tokens = 1) = 0;
   virtual std::vector<Event> finish(OutputFinish finish) = 0;

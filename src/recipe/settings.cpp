@@ -64,11 +64,11 @@ std::optional<OutputConstraint> make_constraint(const ConvertedRequest& request)
 Result<ModelVersion> select_model(std::string_view name, const ConversionOptions& options) {
   for (const auto& [known, version] : kModels) {
     if (name == known) {
-      return version;
+      return options.model_version.value_or(version);
     }
   }
   if (const auto alias = options.model_aliases.find(std::string(name)); alias != options.model_aliases.end()) {
-    return alias->second;
+    return options.model_version.value_or(alias->second);
   }
   std::string names;
   for (const auto& [known, version] : kModels) {
@@ -172,12 +172,29 @@ ThinkingStage continued_stage(const Message& turn) {
                                                     : ThinkingStage::kReasoningStart;
 }
 
+namespace {
+
+/// Whether the answer begins inside reasoning, where no call can stand yet.
+bool starts_in_reasoning(const Conversation& conversation) {
+  if (!conversation.thinking) {
+    return false;
+  }
+  return conversation.messages.empty() || !conversation.messages.back().prefix ||
+         continued_stage(conversation.messages.back()) != ThinkingStage::kContentContinuation;
+}
+
+}  // namespace
+
 void finish_settings(ConvertedRequest& request) {
-  const Conversation& conversation = request.conversation;
+  Conversation& conversation = request.conversation;
   PreparedRequest& prepared = request.prepared;
   prepared.thinking = conversation.thinking;
   prepared.notices = request.notices.take();
   prepared.constraint = make_constraint(request);
+  if (conversation.tool_choice == ToolChoice::kRequired && starts_in_reasoning(conversation)) {
+    // The prompt cannot open the calls; the constraint demands them after the reasoning.
+    conversation.tool_choice = ToolChoice::kAuto;
+  }
   prepared.parsing.parse_tool_calls = conversation.tools_in_force();
   prepared.parsing.starts_in_tool_calls =
       conversation.tools_in_force() && conversation.tool_choice == ToolChoice::kRequired;

@@ -55,7 +55,8 @@ void set_sampling(InferenceParams& inference, std::optional<float> temperature, 
 /// `Invalid '<name>': empty string. ...` for the first empty one; more than 16 are refused.
 Result<void> check_stop_sequences(std::span<const std::string> sequences, std::string_view name);
 
-/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit, notices.
+/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit, notices. A call
+/// that is required after reasoning becomes a free choice for the prompt; the constraint keeps the demand.
 void finish_settings(ConvertedRequest& request);
 
 /// The stage that the answer to a turn to be continued starts in.

@@ -19,6 +19,13 @@ bool equals_in_constant_time(std::string_view given, std::string_view key) {
   return difference == 0;
 }
 
+/// The key of an Authorization header; empty for other schemes.
+std::string_view bearer_key(std::string_view value) {
+  static constexpr std::string_view kScheme = "Bearer ";
+  return equals_ignoring_case(value.substr(0, kScheme.size()), kScheme) ? value.substr(kScheme.size())
+                                                                        : std::string_view();
+}
+
 }  // namespace
 
 bool has_key(const HttpRequest& request, std::string_view key) {
@@ -29,15 +36,17 @@ bool has_key(const HttpRequest& request, std::string_view key) {
   }
   bool is_right = true;
   if (num_bearer == 1) {
-    static constexpr std::string_view kScheme = "Bearer ";
-    const std::string_view value = request.header("authorization");
-    const bool is_bearer = equals_ignoring_case(value.substr(0, kScheme.size()), kScheme);
-    is_right = equals_in_constant_time(is_bearer ? value.substr(kScheme.size()) : std::string_view(), key);
+    is_right = equals_in_constant_time(bearer_key(request.header("authorization")), key);
   }
   if (num_plain == 1) {
     is_right = equals_in_constant_time(request.header("x-api-key"), key) && is_right;
   }
   return is_right;
+}
+
+std::string_view presented_key(const HttpRequest& request) {
+  const std::string_view bearer = bearer_key(request.header("authorization"));
+  return bearer.empty() ? request.header("x-api-key") : bearer;
 }
 
 void add_cors_headers(const HttpRequest& request, std::string_view allowed, HttpResponse& response) {

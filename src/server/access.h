@@ -13,6 +13,9 @@ namespace hadal::server {
 /// differs.
 bool has_key(const HttpRequest& request, std::string_view key);
 
+/// The key that the request carries, right or wrong; empty if it has none.
+std::string_view presented_key(const HttpRequest& request);
+
 /// Adds Access-Control headers if the request comes from `allowed` (an origin, or "*"); empty allows none.
 void add_cors_headers(const HttpRequest& request, std::string_view allowed, HttpResponse& response);
 

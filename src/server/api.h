@@ -7,9 +7,11 @@
 #include <mutex>
 #include <string>
 
+#include "recipe/prepared_request.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
 #include "server/model_service.h"
+#include "server/response_store.h"
 
 namespace hadal::server {
 
@@ -17,6 +19,7 @@ struct ApiOptions {
   std::string api_key;      ///< empty: none is asked for
   std::string cors_origin;  ///< empty: no CORS headers
   std::string version;
+  bool recipe_page = true;  ///< whether there is /recipe
   RequestPolicy policy;
 };
 
@@ -24,7 +27,8 @@ struct ApiOptions {
 /// too.
 class Api final : public HttpService {
  public:
-  explicit Api(ApiOptions options);
+  /// Without a `store` no response is kept.
+  explicit Api(ApiOptions options, std::unique_ptr<ResponseStore> store = nullptr);
   ~Api() override = default;
 
   /// From now on requests are answered by `model`, whose engine must outlive the HTTP server.
@@ -45,12 +49,16 @@ class Api final : public HttpService {
 
  private:
   std::shared_ptr<const ModelService> model() const;
+  bool has(Route route) const;
   bool is_ready() const { return !is_draining_.load() && model() != nullptr; }
+  Answer converse(recipe::Protocol protocol, HttpRequest& request, std::shared_ptr<const ModelService> model);
+  Answer respond(HttpRequest& request, std::shared_ptr<const ModelService> model);
   Answer answer_post(Route route, HttpRequest& request, std::shared_ptr<const ModelService> model);
   HttpResponse list_models(const HttpRequest& request) const;
   HttpResponse print_metrics() const;
 
   const ApiOptions options_;
+  const std::unique_ptr<ResponseStore> store_;
   Metrics metrics_;
   std::atomic<bool> is_draining_{false};
   mutable std::mutex mutex_;  ///< guards model_ and http_stats_

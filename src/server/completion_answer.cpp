@@ -74,12 +74,12 @@ class CompletionRun {
 
   engine::Usage usage() const {
     engine::Usage usage;
-    for (const auto& prompt : request.prompts) {
-      usage.prompt_tokens += static_cast<int64_t>(prompt.ids.size());
-    }
     for (size_t i = 0; i < choices.size(); ++i) {
       usage.completion_tokens += choices[i].text.num_tokens();
       if (static_cast<int64_t>(i) % request.n == 0) {  // each prompt counts once
+        const auto& prompt = request.prompts[i / static_cast<size_t>(request.n)];
+        usage.prompt_tokens +=
+            generation_->counted_prompt_tokens(i).value_or(static_cast<int64_t>(prompt.ids.size()));
         usage.cached_tokens += choices[i].cached_tokens;
       }
     }
@@ -292,7 +292,10 @@ Answer answer_completion(std::shared_ptr<const ModelService> model, Metrics& met
   auto generation = std::make_unique<Generation>(*model->engine, metrics, options);
   for (const auto& prompt : request.prompts) {
     for (int64_t i = 0; i < request.n; ++i) {
-      engine::Request each{prompt.ids, request.sampling, request.label};
+      engine::Request each = request.queue;
+      each.prompt = prompt.ids;
+      each.sampling = request.sampling;
+      each.label = request.label;
       each.sampling.seed = choice_seed(request.sampling.seed, static_cast<uint64_t>(i));
       if (auto queued = generation->submit(std::move(each)); !queued) {
         return error_response(ErrorStyle::kOpenAi, public_error(queued.error()));

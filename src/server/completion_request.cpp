@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "server/access.h"
 #include "server/json_body.h"
+#include "server/queue_fields.h"
 #include "server/sampling_fields.h"
 #include "server/unsupported_fields.h"
 
@@ -67,6 +68,7 @@ class Reader {
                   "best_of: {} is not supported; only the value of n ({}) is, as no answers are thrown away",
                   *best_of, request_.n);
     }
+    HADAL_CHECK(read_queue_fields(body_, request_.queue));
     HADAL_TRY(const auto suffix, string_member(body_, "suffix"));
     if (suffix && !suffix->empty()) {
       return fail(ErrorCode::kInvalidArgument, "suffix: the model does not fill in before a suffix");

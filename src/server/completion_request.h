@@ -23,7 +23,8 @@ struct CompletionRequest {
     std::string text;  ///< what `echo` repeats; filled only if it is asked for
   };
   std::string model;
-  std::string label;  ///< for log lines
+  std::string label;      ///< for log lines
+  engine::Request queue;  ///< tenant, salt, user and priority; the rest is empty
   std::vector<Prompt> prompts;
   int64_t n = 1;  ///< answers for each prompt
   engine::SamplingParams sampling;

@@ -29,9 +29,7 @@ void CompletionText::push(const std::vector<engine::OutputToken>& tokens, bool e
     records_.push_back({decoded_bytes_, token});
     const std::string text = decoder_.push(token.token);
     decoded_bytes_ += text.size();
-    const size_t before = ready_.size();
-    is_stopped_ = stop_.push(text, ready_);
-    released_bytes_ += ready_.size() - before;
+    release(stop_.push(text));
   }
 }
 
@@ -40,14 +38,18 @@ void CompletionText::finish() {
     return;
   }
   is_finished_ = true;
-  const size_t before = ready_.size();
   if (!is_stopped_) {
     const std::string rest = decoder_.finish();
     decoded_bytes_ += rest.size();
-    is_stopped_ = stop_.push(rest, ready_);
-    stop_.finish(ready_);
+    release(stop_.push(rest));
+    release(stop_.finish());
   }
-  released_bytes_ += ready_.size() - before;
+}
+
+void CompletionText::release(std::string_view text) {
+  ready_ += text;
+  released_bytes_ += text.size();
+  is_stopped_ = stop_.stopped();
 }
 
 std::string CompletionText::take_text() {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/request.h"
-#include "server/stop_matcher.h"
+#include "recipe/parse/stop_matcher.h"
 #include "tokenizer/tokenizer.h"
 
 namespace hadal::server {
@@ -38,10 +38,12 @@ class CompletionText {
     engine::OutputToken token;
   };
   std::string token_text(int32_t token) const;
+  /// Takes what the stop matcher let out.
+  void release(std::string_view text);
 
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   tokenizer::IncrementalDecoder decoder_;
-  StopMatcher stop_;
+  recipe::StopMatcher stop_;
   bool is_stopped_ = false;
   bool is_finished_ = false;
   int64_t num_tokens_ = 0;

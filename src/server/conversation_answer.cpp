@@ -47,16 +47,19 @@ class ConversationRun {
  public:
   ConversationRun(const ModelService& model, Metrics& metrics, const RequestPolicy& policy,
                   const recipe::PreparedRequest& prepared, int64_t prompt_tokens, bool wants_logprobs,
-                  std::unique_ptr<Generation> generation)
+                  std::unique_ptr<Generation> generation, std::optional<AnswerStorage> storage)
       : facts(facts_of(prepared.protocol)),
         protocol(prepared.protocol),
         metrics_(metrics),
         wants_logprobs_(wants_logprobs),
         generation_(std::move(generation)),
-        limit_{policy.request_timeout_seconds, false} {
+        limit_{policy.request_timeout_seconds, false},
+        storage_(std::move(storage)),
+        input_items_(storage_ ? prepared.input_items : std::string()),
+        id_(random_id(facts.id_prefix)) {
     usage_.prompt_tokens = prompt_tokens;
     recipe::GeneratorOptions options;
-    options.response_id = random_id(facts.id_prefix);
+    options.response_id = id_;
     options.response_model = prepared.model;
     options.system_fingerprint = model.fingerprint;
     options.created_unix_seconds = unix_seconds();
@@ -71,6 +74,7 @@ class ConversationRun {
     }
     metrics_.count_finish(facts.route, *finish_);
     metrics_.count_tokens(usage_);
+    metrics_.count_faults(generator_->faults());
   }
   ConversationRun(const ConversationRun&) = delete;
   ConversationRun& operator=(const ConversationRun&) = delete;
@@ -93,10 +97,16 @@ class ConversationRun {
       return false;
     }
     take(items_[next_item_++].output, events);
+    if (finish_ && storage_) {
+      store();
+    }
     return true;
   }
   bool is_done() const { return finish_ || failure; }
-  recipe::Json response() const { return generator_->response(); }
+  /// The JSON text of the whole answer, once it is done without a failure.
+  std::string response_text() const {
+    return generator_->response().dump(-1, ' ', false, recipe::Json::error_handler_t::replace);
+  }
 
   const ProtocolFacts& facts;
   const Protocol protocol;
@@ -105,6 +115,7 @@ class ConversationRun {
  private:
   void take(const engine::Output& output, std::vector<Event>& events) {
     usage_.cached_tokens = output.usage.cached_tokens;
+    generator_->set_cached_tokens(static_cast<uint64_t>(output.usage.cached_tokens));
     if (!output.tokens.empty()) {
       tokens_.clear();
       for (const engine::OutputToken& token : output.tokens) {
@@ -127,6 +138,12 @@ class ConversationRun {
     }
   }
   void append_token(const engine::OutputToken& token);
+  /// Before the client sees the end, so that it finds the response with its next request.
+  void store() {
+    storage_->store->put({id_, std::move(storage_->owner), std::move(storage_->previous_id),
+                          std::move(input_items_), response_text()});
+    storage_.reset();
+  }
   static void append(std::vector<Event>& events, std::vector<Event> more) {
     if (events.empty()) {
       events = std::move(more);
@@ -140,6 +157,9 @@ class ConversationRun {
   std::unique_ptr<Generation> generation_;
   std::unique_ptr<recipe::ResponseGenerator> generator_;
   TimeLimit limit_;
+  std::optional<AnswerStorage> storage_;  ///< until it is stored
+  std::string input_items_;
+  const std::string id_;
   engine::Usage usage_;
   std::optional<Finish> finish_;
   std::vector<recipe::OutputTokenInfo> tokens_;  ///< of the output in hand; a member to keep its memory
@@ -237,7 +257,7 @@ class ConversationLater final : public LaterResponse {
       return error_response(run_->facts.style, *run_->failure);
     }
     HttpResponse response;
-    response.body = run_->response().dump(-1, ' ', false, recipe::Json::error_handler_t::replace);
+    response.body = run_->response_text();
     return response;
   }
 
@@ -249,20 +269,23 @@ class ConversationLater final : public LaterResponse {
 
 Answer answer_conversation(std::shared_ptr<const ModelService> model, Metrics& metrics,
                            const RequestPolicy& policy, ConversationRequest request,
-                           std::chrono::steady_clock::time_point arrival) {
+                           std::chrono::steady_clock::time_point arrival,
+                           std::optional<AnswerStorage> storage) {
   const recipe::PreparedRequest& prepared = request.prepared;
   GenerationOptions options;
   options.arrival = arrival;
   options.max_buffered_bytes = prepared.stream ? policy.max_stream_buffer_bytes : UINT64_MAX;
   options.outputs_per_wake = prepared.stream || !prepared.parsing.stop_sequences.empty() ? 1 : 32;
+  options.splits_outputs = !prepared.parsing.stop_sequences.empty();
   const bool wants_logprobs = request.request.sampling.top_logprobs >= 0;
-  const auto prompt_tokens = static_cast<int64_t>(request.request.prompt.size());
+  const auto prompt_length = static_cast<int64_t>(request.request.prompt.size());
   auto generation = std::make_unique<Generation>(*model->engine, metrics, options);
   if (auto queued = generation->submit(std::move(request.request)); !queued) {
     return error_response(facts_of(prepared.protocol).style, public_error(queued.error()));
   }
+  const int64_t prompt_tokens = generation->counted_prompt_tokens(0).value_or(prompt_length);
   auto run = std::make_unique<ConversationRun>(*model, metrics, policy, prepared, prompt_tokens,
-                                               wants_logprobs, std::move(generation));
+                                               wants_logprobs, std::move(generation), std::move(storage));
   if (!prepared.stream) {
     return std::make_unique<ConversationLater>(std::move(run));
   }

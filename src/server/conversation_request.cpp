@@ -8,6 +8,7 @@
 #include "server/access.h"
 #include "server/completion_request.h"
 #include "server/json_body.h"
+#include "server/queue_fields.h"
 #include "server/sampling_fields.h"
 #include "server/unsupported_fields.h"
 
@@ -68,7 +69,8 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "thinking", "thinking_budget"});
+  names.insert(names.end(), {"response_format", "output_config", "text", "include", "cache_salt", "priority", "user",
+                             "metadata", "thinking", "thinking_budget"});
   const auto& sampling = sampling_field_names();
   names.insert(names.end(), sampling.begin(), sampling.end());
   return pick_members(body, names);
@@ -93,9 +95,13 @@ bool wants_format(Protocol protocol, const Json& members) {
 }
 
 ResponseOr<recipe::PreparedRequest> prepare(Protocol protocol, std::string_view body,
-                                            const ModelService& model, const RequestPolicy& policy) {
+                                            const ModelService& model, const RequestPolicy& policy,
+                                            ConversationContext context) {
   recipe::ConversionOptions options;
+  options.keep_input = context.keep_input;
+  options.previous_items = std::move(context.previous_items);
   options.default_thinking_mode = policy.default_thinking;
+  options.required_call_while_thinking = true;
   for (const std::string& name : model.names) {
     options.model_aliases.emplace(name, recipe::ModelVersion::kV41);
   }
@@ -188,12 +194,33 @@ ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::Prepare
   return std::move(*ids);
 }
 
+/// Responses: `include` asks for the log-probabilities of the text. What else it may ask for is always there, or is of
+/// tools that this server does not run.
+bool includes_logprobs(const Json& members) {
+  const auto include = members.find("include");
+  return include != members.end() && include->is_array() &&
+         std::find(include->begin(), include->end(), "message.output_text.logprobs") != include->end();
+}
+
+/// The phrases by which clients of Messages know an overflow: they ask again with fewer max_tokens, or
+/// shorten the history. There is no code for it in that protocol.
+std::string overflow_lead(Protocol protocol, uint64_t prompt_tokens, uint64_t max_tokens, uint64_t limit) {
+  if (protocol != Protocol::kMessages) {
+    return {};
+  }
+  return prompt_tokens >= limit
+             ? fmt::format("prompt is too long: {} tokens > {} maximum. ", prompt_tokens, limit)
+             : fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ",
+                           prompt_tokens, max_tokens, limit);
+}
+
 }  // namespace
 
 ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std::string_view body,
                                                           const ModelService& model,
-                                                          const RequestPolicy& policy) {
-  auto prepared = prepare(protocol, body, model, policy);
+                                                          const RequestPolicy& policy,
+                                                          ConversationContext context) {
+  auto prepared = prepare(protocol, body, model, policy, std::move(context));
   if (!prepared) {
     return tl::make_unexpected(std::move(prepared.error()));
   }
@@ -203,13 +230,18 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
       return refuse(protocol, *refusal);
     }
   }
-  if (auto allowed = check_constraint(protocol, *prepared, members); !allowed) {
-    return tl::make_unexpected(std::move(allowed.error()));
+  if (!model.is_scripted) {
+    if (auto allowed = check_constraint(protocol, *prepared, members); !allowed) {
+      return tl::make_unexpected(std::move(allowed.error()));
+    }
   }
 
   ConversationRequest result;
   engine::SamplingParams& sampling = result.request.sampling;
   if (const auto read = read_sampling_fields(members, model, sampling); !read) {
+    return refuse(protocol, public_error(read.error()));
+  }
+  if (const auto read = read_queue_fields(members, result.request); !read) {
     return refuse(protocol, public_error(read.error()));
   }
   if (prepared->inference.top_k) {
@@ -222,7 +254,7 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
   sampling.temperature = static_cast<double>(inference.temperature);
   sampling.top_p = static_cast<double>(inference.top_p);
   sampling.seed = inference.seed.value_or(random_bits());
-  if (inference.logprobs) {
+  if (inference.logprobs || (protocol == Protocol::kResponses && includes_logprobs(members))) {
     sampling.top_logprobs = inference.top_logprobs.value_or(0);
   }
 
@@ -233,7 +265,12 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
   const auto max_tokens =
       recipe::resolve_max_tokens(*prepared, ids->size(), static_cast<uint64_t>(model.context_limit));
   if (!max_tokens) {
-    return refuse(protocol, {400, max_tokens.error().message, "context_length_exceeded", {}});
+    return refuse(protocol, {400,
+                             overflow_lead(protocol, ids->size(), prepared->inference.max_tokens.value_or(0),
+                                           static_cast<uint64_t>(model.context_limit)) +
+                                 max_tokens.error().message,
+                             "context_length_exceeded",
+                             {}});
   }
   sampling.max_tokens = static_cast<int64_t>(*max_tokens);
   result.request.prompt = std::move(*ids);
@@ -244,7 +281,7 @@ ResponseOr<ConversationRequest> read_conversation_request(Protocol protocol, std
 ResponseOr<std::vector<int32_t>> read_conversation_prompt(Protocol protocol, std::string_view body,
                                                           const ModelService& model,
                                                           const RequestPolicy& policy) {
-  const auto prepared = prepare(protocol, body, model, policy);
+  const auto prepared = prepare(protocol, body, model, policy, {});
   if (!prepared) {
     return tl::make_unexpected(prepared.error());
   }

@@ -3,6 +3,8 @@
 // what differs is in the recipe.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,12 @@ struct ConversationRequest {
   engine::Request request;
 };
 
+/// Responses: what a request gets from the stored ones, and whether it becomes one.
+struct ConversationContext {
+  bool keep_input = false;                    ///< fill PreparedRequest::input_items
+  std::optional<std::string> previous_items;  ///< see recipe::ConversionOptions
+};
+
 /// A refusal that is ready to be sent.
 template <class T>
 using ResponseOr = tl::expected<T, HttpResponse>;
@@ -27,7 +35,8 @@ using ResponseOr = tl::expected<T, HttpResponse>;
 /// output, images, unsupported fields) is refused with an error that names the field.
 ResponseOr<ConversationRequest> read_conversation_request(recipe::Protocol protocol, std::string_view body,
                                                           const ModelService& model,
-                                                          const RequestPolicy& policy);
+                                                          const RequestPolicy& policy,
+                                                          ConversationContext context = {});
 
 /// Only what the prompt needs, for counting: output constraints are of no account.
 ResponseOr<std::vector<int32_t>> read_conversation_prompt(recipe::Protocol protocol, std::string_view body,

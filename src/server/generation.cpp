@@ -1,5 +1,7 @@
 #include "server/generation.h"
 
+#include "engine/output_split.h"
+
 namespace hadal::server {
 
 using Clock = std::chrono::steady_clock;
@@ -33,7 +35,13 @@ class Generation::Queue {
       return;
     }
     const bool is_last = output.finish.has_value();
-    items_.push_back({number, std::move(output)});
+    if (!options_.splits_outputs) {
+      items_.push_back({number, std::move(output)});
+    } else {
+      for (engine::Output& part : engine::split_output(std::move(output))) {
+        items_.push_back({number, std::move(part)});
+      }
+    }
     // One wake for all that arrives until the reader comes.
     if (waker_ != nullptr && !is_woken_ && (is_last || items_.size() >= options_.outputs_per_wake)) {
       is_woken_ = true;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/engine.h"
@@ -18,6 +19,8 @@ struct GenerationOptions {
   uint64_t max_buffered_bytes = 0;
   /// Wake the reader once per so many outputs, and at the end of each request; 1 for streams.
   size_t outputs_per_wake = 1;
+  /// One token an output, for readers that may end the answer at any of them; else as the steps gave them.
+  bool splits_outputs = true;
   std::chrono::steady_clock::time_point arrival{};  ///< of the request, for the time to the first token
 };
 
@@ -37,6 +40,10 @@ class Generation {
   /// Queues a request. On an error those before it go on: the caller destroys the Generation.
   Result<void> submit(engine::Request request);
   size_t size() const { return handles_.size(); }
+  /// What usage says of this request's prompt, if that is not its length (see engine::RequestHandle).
+  std::optional<int64_t> counted_prompt_tokens(size_t number) const {
+    return handles_[number]->counted_prompt_tokens();
+  }
 
   /// From now on, and until destruction, `waker` is told of outputs.
   void attach(Waker& waker);

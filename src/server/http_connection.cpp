@@ -24,6 +24,7 @@ struct RequestParser : http::request_parser<http::buffer_body> {};
 namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;  ///< of a stream, made and written at a time
+constexpr size_t kWriteBytes = 64 << 10;   ///< given to the system at a time
 constexpr int kTlsHandshake = 0x16;        ///< first byte of a TLS client
 /// For a client to take an answer that was given before it had sent all.
 constexpr Milliseconds kLingerTime{2000};
@@ -220,7 +221,9 @@ bool Connection::take_head(const RequestParser& parser) {
   // Anything about the body's length that two parsers could read in two ways is refused.
   const size_t num_lengths = request_.count("content-length");
   const size_t num_encodings = request_.count("transfer-encoding");
-  if (num_lengths > 1 || num_encodings > 1 || (num_lengths > 0 && num_encodings > 0)) {
+  const bool is_list =
+      request_.header("content-length").find_first_not_of("0123456789") != std::string_view::npos;
+  if (num_lengths > 1 || is_list || num_encodings > 1 || (num_lengths > 0 && num_encodings > 0)) {
     return refuse(400, "the request says more than once how long its body is");
   }
   if (num_encodings > 0 &&
@@ -420,8 +423,16 @@ asio::awaitable<bool> Connection::write_response(HttpResponse& response) {
 template <class Buffers>
 asio::awaitable<bool> Connection::write(const Buffers& buffers) {
   const size_t total = asio::buffer_size(buffers);
-  enter(Phase::kWriting, shared_.options.write_timeout + transfer_time(total));
-  const auto [error, bytes] = co_await asio::async_write(socket_, buffers, kNoThrow);
+  const Milliseconds patience = shared_.options.write_timeout;
+  enter(Phase::kWriting, patience);
+  const Clock::time_point end = Clock::now() + patience + transfer_time(total);
+  // Called after each part that the client took: a large answer gets more time, but not one that nobody
+  // reads.
+  const auto goes_on = [this, patience, end](const error_code& failure, size_t) -> size_t {
+    deadline_ = std::min(Clock::now() + patience, end);
+    return failure ? 0 : kWriteBytes;
+  };
+  const auto [error, bytes] = co_await asio::async_write(socket_, buffers, goes_on, kNoThrow);
   response_bytes_ += bytes;
   gone_ = gone_ || error;
   co_return !error;

@@ -7,7 +7,7 @@
 namespace hadal::server {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 127;  ///< as the recipe's reader, so that both read the same bodies
 
 /// Whether brackets outside of strings nest deeper than kMaxDepth. Valid for malformed text too.
 bool is_too_deep(std::string_view text) {
@@ -58,9 +58,11 @@ Result<Json> parse_json_object(std::string_view body) {
 }
 
 Json pick_members(std::string_view body, const std::vector<std::string_view>& names) {
-  const bool may_have_one = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    return body.find(name) != std::string_view::npos;
-  });
+  // A name may also be spelled with escapes, those of ASCII all beginning alike.
+  const bool may_have_one = body.find("\\u00") != std::string_view::npos ||
+                            std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+                              return body.find(name) != std::string_view::npos;
+                            });
   if (!may_have_one || is_too_deep(body)) {
     return Json::object();
   }

@@ -15,7 +15,7 @@ namespace hadal::server {
 
 using Json = nlohmann::json;
 
-/// Parses a body that must be an object nested at most 64 deep. Linear time, no recursion on the input.
+/// Parses a body that must be an object nested at most 127 deep. Linear time, no recursion on the input.
 Result<Json> parse_json_object(std::string_view body);
 
 /// The named members of the top-level object, without building the rest of the document. A body that is not

@@ -12,6 +12,9 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "/v1/messages",
                                                                "/v1/messages/count_tokens",
                                                                "/v1/responses",
+                                                               "/v1/responses/{id}",
+                                                               "/v1/responses/{id}/input_items",
+                                                               "/v1/responses/{id}/cancel",
                                                                "/tokenize",
                                                                "/detokenize",
                                                                "/v1/models",
@@ -19,9 +22,15 @@ constexpr std::array<std::string_view, kNumRoutes> kRouteNames{"/v1/chat/complet
                                                                "/readyz",
                                                                "/metrics",
                                                                "/",
+                                                               "/recipe",
+                                                               "/recipe/render",
+                                                               "/recipe/parse",
                                                                "other"};
 constexpr std::array<std::string_view, kNumFinishes> kFinishNames{"stop", "length", "disconnected", "timeout",
                                                                   "error"};
+constexpr std::array<std::string_view, 6> kFaultNames{"stray_markers",      "repaired_values",
+                                                      "repeated_keys",      "cut_calls",
+                                                      "calls_in_reasoning", "dropped_text_bytes"};
 
 void print_head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
   fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
@@ -42,6 +51,28 @@ void print_counter(std::string& out, std::string_view name, std::string_view hel
 template <class Value>
 void print_gauge(std::string& out, std::string_view name, std::string_view help, Value value) {
   print_value(out, name, "gauge", help, value);
+}
+
+void print_drafts(std::string& out, const engine::DraftStats& drafts) {
+  const auto total = drafts.total();
+  print_counter(out, "hadal_draft_tokens_total", "Tokens that the draft layers guessed.", total.drafted);
+  print_gauge(out, "hadal_draft_calibration_error",
+              "Mean distance of the drafts' confidence from their acceptance since the start.",
+              drafts.calibration_error());
+  const auto print_positions = [&](std::string_view name, std::string_view help, auto member) {
+    print_head(out, name, "counter", help);
+    for (size_t i = 0; i < drafts.positions.size(); ++i) {
+      if (drafts.positions[i].drafted > 0) {
+        fmt::format_to(std::back_inserter(out), "{}{{position=\"{}\"}} {}\n", name, i + 1,
+                       drafts.positions[i].*member);
+      }
+    }
+  };
+  using Position = engine::DraftStats::Position;
+  print_positions("hadal_draft_verified_total", "Drafts that the model verified, by place in the block.",
+                  &Position::verified);
+  print_positions("hadal_draft_accepted_total", "Drafts that were right, by place in the block.",
+                  &Position::accepted);
 }
 
 void print_engine(std::string& out, const engine::EngineStats& stats) {
@@ -65,6 +96,49 @@ void print_engine(std::string& out, const engine::EngineStats& stats) {
                 stats.generation_tokens_total);
   print_counter(out, "hadal_steps_total", "Forward passes.", stats.steps_total);
   print_counter(out, "hadal_step_seconds_total", "Time spent in steps.", stats.step_seconds_total);
+  print_counter(out, "hadal_preemptions_total", "Sequences set back for want of state memory.",
+                stats.preemptions_total);
+  print_drafts(out, stats.drafts);
+}
+
+void print_cache(std::string& out, const engine::EngineStats::Cache& cache) {
+  print_gauge(out, "hadal_cache_used_bytes", "Memory of the states of sequences, running and kept.",
+              cache.used_bytes);
+  print_gauge(out, "hadal_cache_limit_bytes", "Most memory of the states of sequences.", cache.limit_bytes);
+  print_gauge(out, "hadal_cache_blocks", "Blocks of 128 tokens that the prefix cache keeps in memory.",
+              cache.blocks);
+  print_gauge(out, "hadal_cache_snapshots", "Places in memory that a sequence can go on from.",
+              cache.snapshots);
+  print_counter(out, "hadal_cache_lookups_total", "Sequences that were looked up in the prefix cache.",
+                cache.lookups_total);
+  print_counter(out, "hadal_cache_lookup_tokens_total", "Tokens of these sequences.",
+                cache.lookup_tokens_total);
+  print_counter(out, "hadal_cache_hits_total", "Sequences of which a beginning was known.", cache.hits_total);
+  print_counter(out, "hadal_cache_hit_tokens_total", "Tokens of these beginnings.", cache.hit_tokens_total);
+  print_counter(out, "hadal_cache_evictions_total", "Snapshots dropped from memory to make room.",
+                cache.evictions_total);
+  print_counter(out, "hadal_cache_skipped_total", "Snapshots not kept for want of memory.",
+                cache.skipped_total);
+  if (!cache.disk) {
+    return;
+  }
+  const cache::DiskStats& disk = *cache.disk;
+  print_gauge(out, "hadal_cache_disk_bytes", "Bytes of kept states on disk.", disk.bytes);
+  print_gauge(out, "hadal_cache_disk_limit_bytes", "Most bytes of kept states on disk.", disk.limit_bytes);
+  print_gauge(out, "hadal_cache_disk_segments", "Segments of this model on disk.", disk.segments);
+  print_gauge(out, "hadal_cache_disk_queued", "Segments that wait to be written.", disk.queued);
+  print_counter(out, "hadal_cache_disk_hits_total", "Sequences for which segments were read from disk.",
+                cache.disk_hits_total);
+  print_counter(out, "hadal_cache_disk_written_total", "Segments written.", disk.written_total);
+  print_counter(out, "hadal_cache_disk_loaded_total", "Segments read.", disk.loaded_total);
+  print_counter(out, "hadal_cache_disk_evictions_total", "Segments removed to make room.",
+                disk.evicted_total);
+  print_counter(out, "hadal_cache_disk_dropped_total", "Segments not written: queue full or too large.",
+                disk.dropped_total);
+  print_counter(out, "hadal_cache_disk_write_errors_total", "Segments that could not be written.",
+                disk.write_errors_total);
+  print_counter(out, "hadal_cache_disk_bad_files_total",
+                "Damaged or foreign files that were taken as misses.", disk.bad_files_total);
 }
 
 void print_http(std::string& out, const HttpServerStats& stats) {
@@ -137,6 +211,15 @@ void Metrics::count_tokens(const engine::Usage& usage) {
   output_tokens_.fetch_add(static_cast<uint64_t>(usage.completion_tokens), std::memory_order_relaxed);
 }
 
+void Metrics::count_faults(const recipe::OutputFaults& faults) {
+  const std::array<uint64_t, kFaultNames.size()> counts{faults.stray_markers,      faults.repaired_values,
+                                                        faults.repeated_keys,      faults.cut_calls,
+                                                        faults.calls_in_reasoning, faults.dropped_text_bytes};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    faults_[i].fetch_add(counts[i], std::memory_order_relaxed);
+  }
+}
+
 std::string Metrics::print(const engine::EngineStats* engine, const HttpServerStats& http,
                            std::string_view version, std::string_view model, bool ready) const {
   std::string out;
@@ -166,6 +249,12 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
       }
     }
   }
+  print_head(out, "hadal_output_faults_total", "counter",
+             "What answers held that a well-behaved model would not write.");
+  for (size_t i = 0; i < kFaultNames.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "hadal_output_faults_total{{kind=\"{}\"}} {}\n", kFaultNames[i],
+                   faults_[i].load(std::memory_order_relaxed));
+  }
   print_counter(out, "hadal_prompt_tokens_total", "Prompt tokens as reported in usage.",
                 prompt_tokens_.load());
   print_counter(out, "hadal_cached_tokens_total", "Prompt tokens that needed no forward pass.",
@@ -177,9 +266,20 @@ std::string Metrics::print(const engine::EngineStats* engine, const HttpServerSt
   inter_token_seconds.print(out, "hadal_inter_token_seconds", "Time between tokens of one answer.");
   if (engine != nullptr) {
     print_engine(out, *engine);
+    print_cache(out, engine->cache);
   }
   print_http(out, http);
   return out;
+}
+
+void print_store_metrics(std::string& out, const ResponseStoreStats& stats) {
+  print_gauge(out, "hadal_stored_responses", "Responses that are kept.", stats.responses);
+  print_gauge(out, "hadal_stored_response_bytes", "Bytes of their texts.", stats.bytes);
+  print_counter(out, "hadal_responses_stored_total", "Responses that were stored.", stats.stored_total);
+  print_counter(out, "hadal_responses_evicted_total", "Stored responses dropped for the limits or their age.",
+                stats.evicted_total);
+  print_counter(out, "hadal_response_store_failures_total",
+                "Responses that could not be stored, and reads that failed.", stats.failures_total);
 }
 
 std::string escape_label(std::string_view value) {

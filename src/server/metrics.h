@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "recipe/parse/output_parser.h"
 #include "server/http_server.h"
+#include "server/response_store.h"
 
 namespace hadal::server {
 
@@ -21,6 +23,9 @@ enum class Route {
   kMessages,
   kCountTokens,
   kResponses,
+  kResponse,
+  kResponseItems,
+  kResponseCancel,
   kTokenize,
   kDetokenize,
   kModels,
@@ -28,9 +33,12 @@ enum class Route {
   kReady,
   kMetrics,
   kRoot,
+  kRecipePage,
+  kRecipeRender,
+  kRecipeParse,
   kOther,
 };
-inline constexpr size_t kNumRoutes = 13;
+inline constexpr size_t kNumRoutes = 19;
 std::string_view route_name(Route route);
 
 /// How the answer to a generation request ended.
@@ -61,6 +69,8 @@ class Metrics {
   void count_finish(Route route, Finish finish);
   /// The usage of one answer as it was reported, or for an answer that did not end, as far as it came.
   void count_tokens(const engine::Usage& usage);
+  /// What an answer held that a well-behaved model would not write.
+  void count_faults(const recipe::OutputFaults& faults);
 
   Histogram request_seconds;      ///< arrival of a request to the last byte of its answer
   Histogram ttft_seconds;         ///< arrival of a request to its first token
@@ -75,10 +85,13 @@ class Metrics {
                                                  417, 429, 431, 499, 500, 503, 504};
   std::array<std::array<std::atomic<uint64_t>, kStatuses.size() + 1>, kNumRoutes> responses_{};
   std::array<std::array<std::atomic<uint64_t>, kNumFinishes>, kNumRoutes> finishes_{};
+  std::array<std::atomic<uint64_t>, 6> faults_{};  ///< in the order of OutputFaults
   std::atomic<uint64_t> prompt_tokens_{0};
   std::atomic<uint64_t> cached_tokens_{0};
   std::atomic<uint64_t> output_tokens_{0};
 };
+
+void print_store_metrics(std::string& out, const ResponseStoreStats& stats);
 
 /// A label value with backslash, quote and line feed escaped and other control characters replaced.
 std::string escape_label(std::string_view value);

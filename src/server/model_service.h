@@ -25,6 +25,8 @@ struct ModelService {
   /// Ids that clients may not send, because they stand for something that is not text (images).
   std::vector<int32_t> reserved_token_ids;
   std::string fingerprint;  ///< system_fingerprint of OpenAI answers
+  /// Answers come from a script: what constrains the output is accepted, and it is the script that obeys it.
+  bool is_scripted = false;
 };
 
 /// Limits and choices that the request handlers obey.
@@ -33,6 +35,8 @@ struct RequestPolicy {
   bool ignore_unsupported = false;
   int64_t max_choices = 128;
   uint64_t max_stream_buffer_bytes = 4 << 20;
+  int64_t max_chain_responses = 1000;     ///< that previous_response_id leads through
+  uint64_t max_chain_bytes = 64 << 20;    ///< of their texts
   double request_timeout_seconds = 3600;  ///< for the error text only; the HTTP server keeps the time
 };
 

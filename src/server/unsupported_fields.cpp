@@ -55,8 +55,7 @@ const Fields& fields_of(UnsupportedFieldsOf protocol) {
                                              {"audio", never},
                                              {"web_search_options", never}});
   static const Fields kMessages = {{"mcp_servers", is_empty}, {"container", never}};
-  static const Fields kResponses = {{"previous_response_id", never},
-                                    {"conversation", never},
+  static const Fields kResponses = {{"conversation", never},
                                     {"prompt", never},
                                     {"background", is_false},
                                     {"max_tool_calls", never}};

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import tempfile
@@ -45,13 +46,13 @@ def run_hadal(*arguments, stdin="", check=True, environment=None):
 
 
 class Server:
-    """A running server. `url` is where it listens, `model` the name that it gives its model."""
+    """A running server. `url` is where it listens, `model` the name that it gives its model (None names none)."""
 
     def __init__(self, *options, model=TINY, key="unused"):
         self.key = key
         self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            [BINARY, "serve", "--model", str(model), "--port", "0", *options],
+            [BINARY, "serve", *([] if model is None else ["--model", str(model)]), "--port", "0", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -94,6 +95,10 @@ class Server:
             self._process.kill()
             raise AssertionError(f"the server did not end on SIGTERM:\n{self.log()}") from None
 
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
     def client(self, **options):
         return openai.OpenAI(
             base_url=f"{self.url}/v1",
@@ -111,6 +116,42 @@ class Server:
             return response.status, response.headers, response.read()
         finally:
             connection.close()
+
+    def send_head(self, path, headers, begin=b""):
+        """A POST whose body is only begun: status, headers and body of the answer."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=REQUEST_SECONDS)
+        try:
+            connection.putrequest("POST", path)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(begin)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+    def _memory(self, name):
+        status = pathlib.Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return int(re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE).group(1)) * 1024
+
+    def resident_bytes(self):
+        return self._memory("VmRSS")
+
+    def peak_bytes(self):
+        return self._memory("VmHWM")
+
+    def cpu_seconds(self):
+        """CPU time of all its threads so far."""
+        fields = pathlib.Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def limit_descriptors(self, count):
+        """Lowers the number of files that the running server may open."""
+        hard = resource.prlimit(self._process.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(self._process.pid, resource.RLIMIT_NOFILE, (count, hard))
+
+    def is_running(self):
+        return self._process.poll() is None
 
     def metrics(self):
         """All samples of /metrics: {(name, labels as a sorted tuple): value}."""

@@ -125,7 +125,7 @@ def test_help_and_version():
     ("arguments", "named"),
     [
         ([], "subcommand"),
-        (["fly"], "subcommand"),
+        (["fly"], "fly"),
         (["generate", "--model", TINY, "--fly"], "--fly"),
         (["generate", "--model", TINY], "--chat"),
         (["generate", "--model", TINY, "--chat", "Hi", "--prompt", "Hi"], "--prompt"),

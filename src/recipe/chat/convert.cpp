@@ -302,6 +302,7 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   if (request.tool_choice.kind != RequestedChoice::Kind::kNone) {
     HADAL_TRY(tools, define_tools(request.tools, *conversation.arena));
   }
+  request.tool_choice.while_thinking = options.required_call_while_thinking;
   HADAL_CHECK(choose_tools(conversation, std::move(tools), request.tool_choice));
   HADAL_CHECK(check_prefix(request, conversation));
   HADAL_CHECK(check_stop(request));

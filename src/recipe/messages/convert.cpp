@@ -95,15 +95,6 @@ RequestedChoice requested_choice(const ToolChoiceField& field, bool choice_was_d
   return choice;
 }
 
-/// Whether the answer begins inside reasoning, where no call can stand yet.
-bool starts_in_reasoning(const Conversation& conversation) {
-  if (!conversation.thinking) {
-    return false;
-  }
-  return !conversation.messages.back().prefix ||
-         continued_stage(conversation.messages.back()) != ThinkingStage::kContentContinuation;
-}
-
 }  // namespace
 
 Result<ConvertedRequest> convert_request(Request&& request, const ConversionOptions& options,
@@ -151,7 +142,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   }
   settle_reasoning(conversation);
 
-  const RequestedChoice choice = requested_choice(request.tool_choice, names_left_out);
+  RequestedChoice choice = requested_choice(request.tool_choice, names_left_out);
+  choice.while_thinking = choice.while_thinking || options.required_call_while_thinking;
   std::vector<ToolDefinition> definitions;
   if (choice.kind != RequestedChoice::Kind::kNone) {
     HADAL_TRY(definitions, define_tools(tools, *conversation.arena));
@@ -178,17 +170,9 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
                conversation.tools_in_force());
   prepared.parsing.stop_sequences = std::move(request.stop_sequences);
   prepared.ignored_fields = std::move(request.ignored_fields);
-  const bool must_call = conversation.tool_choice == ToolChoice::kRequired;
-  if (must_call && starts_in_reasoning(conversation)) {
-    // The prompt cannot open the calls; the constraint demands them after the reasoning.
-    conversation.tool_choice = ToolChoice::kAuto;
-  }
   finish_settings(converted);
   if (prepared.constraint) {
     prepared.constraint->at_most_one_call = request.tool_choice.at_most_one_call;
-    if (must_call) {
-      prepared.constraint->kind = OutputConstraint::Kind::kToolCallRequired;
-    }
   }
   return converted;
 }

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "recipe/content.h"
+#include "recipe/json_text.h"
 #include "recipe/responses/echo.h"
 #include "recipe/responses/history.h"
 #include "recipe/responses/request.h"
@@ -16,9 +19,13 @@ tl::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args)
   return fail(ErrorCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
-Result<void> check_input(const Request& request) {
+Result<void> check_input(const Request& request, const ConversionOptions& options) {
+  if (request.previous_response_id && !options.previous_items) {
+    return refuse("previous_response_id: not supported: responses are not stored here");
+  }
   if (!request.unsupported_field.empty()) {
-    return refuse("{}: not supported: responses are not stored and not run in the background here",
+    return refuse("{}: not supported: there are no stored conversations and prompts here, and nothing runs in the "
+                  "background",
                   request.unsupported_field);
   }
   if (!request.input && !request.input_text && request.instructions.value_or("").empty()) {
@@ -33,15 +40,51 @@ Result<void> check_input(const Request& request) {
   }
   for (size_t index = 0; index < request.input->size(); ++index) {
     if ((*request.input)[index].type == "item_reference") {
-      return refuse("input[{}]: item_reference cannot be resolved: responses are not stored here", index);
+      return refuse("input[{}]: item_reference cannot be resolved; send the item itself, or previous_response_id", index);
     }
   }
   return {};
 }
 
+/// The request's own input as a list of items.
+std::string input_items_text(const Request& request) {
+  if (request.input_json == nullptr) {
+    return "[]";
+  }
+  std::string text = json_text(*request.input_json);
+  return request.input_json->is_string() ? fmt::format(R"([{{"type":"message","role":"user","content":{}}}])", text) : text;
+}
+
+/// Puts the items of earlier responses in front of the input, as if the client had sent them; how many.
+Result<size_t> add_previous_items(std::string_view items, Request& request, JsonArena& arena) {
+  HADAL_TRY(const JsonValue list, read_json(items, arena));
+  std::vector<Item> all;
+  all.reserve(list.items().size() + (request.input ? request.input->size() : 1));
+  const Place root;
+  const Place place(root, "previous_response_id");
+  for (size_t index = 0; index < list.items().size(); ++index) {
+    HADAL_TRY(Item item, read_item(list.items()[index], Place(place, index)));
+    all.push_back(std::move(item));
+  }
+  const size_t num_previous = all.size();
+  if (request.input_text) {
+    Item item;
+    item.content.text = *std::exchange(request.input_text, std::nullopt);
+    all.push_back(std::move(item));
+  } else if (request.input) {
+    std::move(request.input->begin(), request.input->end(), std::back_inserter(all));
+  }
+  request.input = std::move(all);
+  return num_previous;
+}
+
 Result<void> convert_input(Request& request, ToolTable& tools, Conversation& conversation, ModelVersion version,
                            const ConversionOptions& options, std::vector<KnownFrom>& known_from) {
-  HADAL_CHECK(check_input(request));
+  HADAL_CHECK(check_input(request, options));
+  size_t num_previous = 0;
+  if (request.previous_response_id) {
+    HADAL_TRY(num_previous, add_previous_items(*options.previous_items, request, *conversation.arena));
+  }
   const auto add = [&](Role role, std::string_view text) {
     Message message;
     message.role = role;
@@ -55,7 +98,7 @@ Result<void> convert_input(Request& request, ToolTable& tools, Conversation& con
     add(Role::kUser, *request.input_text);
   }
   if (request.input) {
-    HistoryConverter history(*request.input, tools, conversation, version, options);
+    HistoryConverter history(*request.input, num_previous, tools, conversation, version, options);
     HADAL_CHECK(history.convert());
     known_from = history.known_from();
   }
@@ -194,7 +237,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   HADAL_CHECK(tools.declare(request.tools));
   std::vector<KnownFrom> known_from;
   HADAL_CHECK(convert_input(request, tools, conversation, prepared.model_version, options, known_from));
-  HADAL_TRY(const RequestedChoice choice, requested_choice(request.tool_choice, tools, options));
+  HADAL_TRY(RequestedChoice choice, requested_choice(request.tool_choice, tools, options));
+  choice.while_thinking = options.required_call_while_thinking;
   std::vector<RequestedTool> all_tools = tools.take_tools();
   if (conversation.thinking &&
       options.reasoning_content_behavior == ConversionOptions::ReasoningContent::kReject) {
@@ -232,6 +276,9 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version, conversation.thinking,
                conversation.tools_in_force());
   prepared.echo = make_echo(request);
+  if (options.keep_input) {
+    prepared.input_items = input_items_text(request);
+  }
   prepared.namespace_tool_map = std::move(tools.namespaces);
   prepared.found_tools = std::move(tools.found);
   prepared.custom_tools = std::move(tools.custom);

@@ -93,19 +93,25 @@ std::string found_tools_text(std::span<const ToolField> tools) {
 
 }  // namespace
 
-HistoryConverter::HistoryConverter(std::span<Item> items, ToolTable& tools, Conversation& conversation,
+HistoryConverter::HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools, Conversation& conversation,
                                    ModelVersion version, const ConversionOptions& options)
     : items_(items),
+      num_previous_(num_previous),
       tools_(tools),
       conversation_(conversation),
       content_(version, options.special_tokens, tools.notices),
       is_v4_(version == ModelVersion::kV4),
       uses_summaries_(options.reasoning_content_behavior != ConversionOptions::ReasoningContent::kReject) {}
 
+std::string HistoryConverter::place_of(size_t index) const {
+  return index < num_previous_ ? fmt::format("previous_response_id[{}]", index)
+                               : fmt::format("input[{}]", index - num_previous_);
+}
+
 Result<void> HistoryConverter::convert() {
   for (size_t index = 0; index < items_.size(); ++index) {
     if (items_[index].kind == Item::Kind::kSearchOutput && !is_v4_) {
-      HADAL_CHECK(tools_.check_all(items_[index].tools, fmt::format("input[{}].tools", index)));
+      HADAL_CHECK(tools_.check_all(items_[index].tools, fmt::format("{}.tools", place_of(index))));
     }
   }
   for (size_t index = 0; index < items_.size(); ++index) {
@@ -118,7 +124,7 @@ Result<void> HistoryConverter::convert_item(size_t index) {
   Item& item = items_[index];
   switch (item.kind) {
     case Item::Kind::kLeftOut:
-      tools_.notices.add(fmt::format("input[{}]: items of type `{}` are not supported; left out", index, item.type));
+      tools_.notices.add(fmt::format("{}: items of type `{}` are not supported; left out", place_of(index), item.type));
       return {};
     case Item::Kind::kSearchCall:
     case Item::Kind::kSearchOutput:
@@ -246,9 +252,9 @@ Result<void> HistoryConverter::convert_call(size_t index) {
   }
   if (item.call_id.empty()) {
     return refuse(
-        "Invalid 'input[{}].call_id': empty string. Expected a string with minimum length 1, but got an empty string "
+        "Invalid '{}.call_id': empty string. Expected a string with minimum length 1, but got an empty string "
         "instead.",
-        index);
+        place_of(index));
   }
   if (!all_calls_.emplace(item.call_id, false).second) {
     return refuse("Duplicate 'call_id': {}.", item.call_id);
@@ -282,7 +288,7 @@ Result<void> HistoryConverter::convert_output(size_t index) {
   answer.tool_call_id.emplace(item.call_id);
   if (item.kind == Item::Kind::kSearchOutput) {
     answer.content = found_tools_text(item.tools);
-    std::vector<std::string> names = tools_.add_found(item.tools, fmt::format("input[{}].tools", index));
+    std::vector<std::string> names = tools_.add_found(item.tools, fmt::format("{}.tools", place_of(index)));
     if (!names.empty()) {
       found_.push_back(std::move(names));
     }
@@ -307,7 +313,7 @@ void HistoryConverter::convert_content(const Item& item, size_t index) {
       case ContentPart::Kind::kImage:
         if (content_.supports_images()) {
           content_.image(
-              {part.image_kind, part.detail, fmt::format("input[{}]", index), std::string(part.image_url)});
+              {part.image_kind, part.detail, place_of(index), std::string(part.image_url)});
         } else {
           content_.image_notice();
         }
@@ -346,7 +352,7 @@ Result<void> HistoryConverter::check_images(size_t index) {
 Result<void> HistoryConverter::check_image(Item& item, size_t index, size_t number) {
   ContentPart& part = item.content.parts[number];
   const bool is_message = item.kind == Item::Kind::kMessage;
-  const std::string place = fmt::format("input[{}].{}[{}]", index, is_message ? "content" : "output", number);
+  const std::string place = fmt::format("{}.{}[{}]", place_of(index), is_message ? "content" : "output", number);
   if (part.has_file_id && !part.image_url.empty()) {
     return refuse("{}: input_image cannot have both image_url and file_id", place);
   }
@@ -357,7 +363,7 @@ Result<void> HistoryConverter::check_image(Item& item, size_t index, size_t numb
     return refuse("{}: input_image must have image_url or file_id", place);
   }
   if (is_message && item.role == Item::Role::kAssistant) {
-    return refuse("input[{}]: Image in assistant message is unsupported", index);
+    return refuse("{}: Image in assistant message is unsupported", place_of(index));
   }
   switch (classify_image_url(part.image_url)) {
     case ImageUrlKind::kHttp:
@@ -373,13 +379,13 @@ Result<void> HistoryConverter::check_image(Item& item, size_t index, size_t numb
       part.image_kind = ImageSource::Kind::kDataUrl;
       return {};
     case ImageUrlKind::kUnsupportedData:
-      return refuse("input[{}]: {}", index, kUnsupportedImageText);
+      return refuse("{}: {}", place_of(index), kUnsupportedImageText);
     case ImageUrlKind::kInvalidBase64:
-      return refuse("input[{}]: Invalid base64 data", index);
+      return refuse("{}: Invalid base64 data", place_of(index));
     case ImageUrlKind::kOther:
       break;
   }
-  return refuse("input[{}]: Unsupported image_url format", index);
+  return refuse("{}: Unsupported image_url format", place_of(index));
 }
 
 }  // namespace hadal::recipe::responses

@@ -22,7 +22,8 @@ struct KnownFrom {
 
 class HistoryConverter {
  public:
-  HistoryConverter(std::span<Item> items, ToolTable& tools, Conversation& conversation, ModelVersion version,
+  /// The first `num_previous` items are those of earlier responses.
+  HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools, Conversation& conversation, ModelVersion version,
                    const ConversionOptions& options);
 
   Result<void> convert();
@@ -30,6 +31,8 @@ class HistoryConverter {
   const std::vector<KnownFrom>& known_from() const { return known_from_; }
 
  private:
+  /// The name of an item in errors.
+  std::string place_of(size_t index) const;
   Result<void> check_images(size_t index);
   Result<void> check_image(Item& item, size_t index, size_t number);
   Result<void> convert_item(size_t index);
@@ -46,6 +49,7 @@ class HistoryConverter {
   Message& open_turn();
 
   std::span<Item> items_;
+  const size_t num_previous_;
   ToolTable& tools_;
   Conversation& conversation_;
   ContentBuilder content_;

@@ -147,6 +147,7 @@ Result<void> read_input(const Fields& fields, Request& request) {
   if (input == nullptr) {
     return {};
   }
+  request.input_json = input;
   const Place place(fields.place(), "input");
   if (input->is_string()) {
     request.input_text = input->as_string();
@@ -166,7 +167,7 @@ Result<void> read_input(const Fields& fields, Request& request) {
 
 /// What this side cannot do, and would change the meaning of the request if it were left out.
 std::string_view find_unsupported(const Fields& fields) {
-  for (const std::string_view key : {"previous_response_id", "conversation", "prompt"}) {
+  for (const std::string_view key : {"conversation", "prompt"}) {
     if (fields.value(key) != nullptr) {
       return key;
     }
@@ -227,6 +228,7 @@ Result<Request> read_request(const JsonValue& body) {
   HADAL_TRY(const Fields fields, Fields::of(body, root));
   Request request;
   HADAL_TRY(request.model, fields.string("model"));
+  HADAL_TRY(request.previous_response_id, fields.optional_string("previous_response_id"));
   HADAL_CHECK(read_input(fields, request));
   HADAL_TRY(const auto tools, fields.optional_list("tools"));
   if (tools) {

@@ -96,6 +96,8 @@ struct Request {
   std::optional<std::string_view> instructions;
   std::optional<std::string_view> input_text;
   std::optional<std::vector<Item>> input;
+  const JsonValue* input_json = nullptr;  ///< either as it was read; null if absent
+  std::optional<std::string_view> previous_response_id;
   std::vector<ToolField> tools;
   ToolChoiceField tool_choice;
   bool parallel_tool_calls = true;

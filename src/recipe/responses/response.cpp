@@ -158,13 +158,13 @@ Json response_object(const PreparedRequest& request, const GeneratorOptions& opt
   response["output"] = std::move(output);
   response["parallel_tool_calls"] = true;
   response["presence_penalty"] = 0.0;
-  response["previous_response_id"] = nullptr;
+  response["previous_response_id"] = echo("previous_response_id", nullptr);
   response["prompt_cache_key"] = nullptr;
   response["prompt_cache_retention"] = nullptr;
   response["reasoning"] = echo("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
   response["safety_identifier"] = nullptr;
   response["service_tier"] = "default";
-  response["store"] = false;
+  response["store"] = echo("store", false);
   response["temperature"] = echo("temperature", 1.0);
   response["text"] = echo("text", {{"format", {{"type", "text"}}}, {"verbosity", nullptr}});
   response["tool_choice"] = echo("tool_choice", "auto");

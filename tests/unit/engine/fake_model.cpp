@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <set>
 
@@ -25,7 +26,66 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 std::unique_ptr<cache::SequenceState> FakeModel::new_state(int64_t prompt_length) const {
   EXPECT_GE(prompt_length, 1);
-  return std::make_unique<cache::SequenceState>(cache::StateLayout{}, 0);
+  cache::StateLayout layout = options_.layout;
+  layout.max_rollback = std::max(layout.max_rollback, options_.draft_length);
+  return std::make_unique<cache::SequenceState>(layout, replay_from(prompt_length));
+}
+
+int64_t FakeModel::replay_from(int64_t prompt_length) const {
+  return options_.layout.first_replayed_layer ? std::max<int64_t>(prompt_length - options_.replay_keep, 0)
+                                              : 0;
+}
+
+cache::StateLayout FakeModel::small_layout(bool has_replay) {
+  cache::StateLayout layout{
+      .sources = {{.ratio = 2, .entry_bytes = 8, .index_key_bytes = 8, .tail_bytes = 0},
+                  {.ratio = 1, .entry_bytes = 8, .index_key_bytes = 0, .tail_bytes = 0}},
+      .num_layers = 2,
+      .window = 8,
+      .window_row_bytes = 8,
+      .max_rollback = 3,
+      .first_replayed_layer = std::nullopt,
+      .snapshot_reach = 128};
+  if (has_replay) {
+    layout.first_replayed_layer = 1;
+  }
+  return layout;
+}
+
+/// Rows of the state: the hash of all tokens up to their position. Checks those of positions before `start`,
+/// writes those from there on.
+void FakeModel::check_and_write_rows(cache::SequenceState& state, std::span<const int32_t> history,
+                                     int64_t start) const {
+  std::vector<uint64_t> hashes{7};
+  for (const int32_t token : history) {
+    hashes.push_back(mix(hashes.back() * 31 + static_cast<uint64_t>(token)));
+  }
+  const auto end = static_cast<int64_t>(history.size());
+  const auto visit = [&](std::byte* row, int64_t after, bool is_new) {
+    const uint64_t& hash = hashes[static_cast<size_t>(after)];
+    if (is_new) {
+      std::memcpy(row, &hash, sizeof(hash));
+    } else {
+      EXPECT_EQ(std::memcmp(row, &hash, sizeof(hash)), 0) << "a wrong row after " << after << " tokens";
+    }
+  };
+  for (size_t s = 0; s < state.sources().size(); ++s) {
+    const int64_t ratio = state.layout().sources[s].ratio;
+    for (cache::RowStore* store : {&state.sources()[s].entries, &state.sources()[s].index_keys}) {
+      EXPECT_EQ(store->size(), start / ratio);
+      store->resize(end / ratio);
+      for (int64_t i = 0; store->row_bytes() > 0 && i < store->size(); ++i) {
+        visit(store->row(i), (i + 1) * ratio, i >= start / ratio);
+      }
+    }
+  }
+  for (int64_t layer = 0; layer < state.layout().num_layers; ++layer) {
+    auto& window = state.windows()[static_cast<size_t>(layer)];
+    const int64_t first = state.layout().is_kept(layer) ? 0 : state.replay_from();
+    for (int64_t at = std::max(first, start - state.layout().window + 1); at < end; ++at) {
+      visit(window.row(at), at + 1, at >= start);
+    }
+  }
 }
 
 void FakeModel::logits_after(std::span<const int32_t> history, std::span<float> row) {
@@ -56,11 +116,18 @@ Result<void> FakeModel::forward(std::span<const model::Segment> segments) {
       EXPECT_TRUE(token >= 0 && token < options_.vocab_size);
       history.push_back(token);
     }
+    check_and_write_rows(*segment.state, history, segment.state->length());
     segment.state->advance(static_cast<int64_t>(segment.token_ids.size()));
     EXPECT_LE(segment.state->length(), options_.max_positions);
     if (!segment.logits.empty()) {
-      EXPECT_EQ(static_cast<int64_t>(segment.logits.size()), options_.vocab_size);
-      logits_after(history, segment.logits);
+      const auto vocab = static_cast<size_t>(options_.vocab_size);
+      const size_t rows = segment.logits.size() / vocab;
+      EXPECT_EQ(segment.logits.size(), rows * vocab);
+      EXPECT_LE(rows, segment.token_ids.size());
+      for (size_t row = 0; row < rows; ++row) {
+        logits_after(std::span(history).first(history.size() - rows + row + 1),
+                     segment.logits.subspan(row * vocab, vocab));
+      }
     }
   }
   if (after_) {
@@ -69,6 +136,35 @@ Result<void> FakeModel::forward(std::span<const model::Segment> segments) {
   const std::lock_guard lock(mutex_);
   passes_.push_back(std::move(pass));
   return {};
+}
+
+void FakeDrafts::begin(std::span<const model::DraftSequence> sequences) {
+  histories_.clear();
+  next_ = 0;
+  passes_.push_back(sequences.size());
+  for (const auto& sequence : sequences) {
+    EXPECT_GE(sequence.state->length(), 1);
+    EXPECT_EQ(static_cast<int64_t>(sequence.state->engram_context().size()), sequence.state->length());
+    histories_.push_back(sequence.state->engram_context());
+  }
+}
+
+void FakeDrafts::guess(std::span<const int32_t> previous, std::span<float> logits,
+                       std::span<float> confidences) {
+  EXPECT_LT(next_++, block_length_);
+  EXPECT_EQ(previous.size(), histories_.size());
+  EXPECT_EQ(confidences.size(), histories_.size());
+  const size_t vocab = logits.size() / histories_.size();
+  for (size_t i = 0; i < histories_.size(); ++i) {
+    auto& history = histories_[i];
+    history.push_back(previous[i]);
+    const uint64_t choice = mix(history.size() * 977 + static_cast<uint64_t>(previous[i]) * 31);
+    const bool is_right = static_cast<int64_t>(choice % 100) < percent_right_;
+    const auto row = logits.subspan(i * vocab, vocab);
+    FakeModel::logits_after(is_right ? std::span<const int32_t>(history) : previous.subspan(i, 1), row);
+    // Neither always true nor useless.
+    confidences[i] = is_right == (choice / 100 % 5 != 0) ? 0.85F : 0.3F;
+  }
 }
 
 std::vector<std::vector<FakeModel::Chunk>> FakeModel::passes() const {

@@ -18,19 +18,20 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 std::vector<float> adjusted(const SamplingParams& params, std::vector<int32_t> prompt,
                             const std::vector<int32_t>& output, std::vector<float> logits,
                             const std::vector<int32_t>& drafts = {}) {
-  LogitAdjustments adjustments(params, prompt, kEos);
+  LogitAdjustments adjustments(params, prompt);
   for (const int32_t token : output) {
     adjustments.append(token);
   }
   const std::vector<float> before = logits;
-  adjustments.adjust(logits, drafts);
+  adjustments.adjust(logits, drafts, kEos);
   EXPECT_TRUE(adjustments.any(static_cast<int64_t>(drafts.size())) || logits == before);
   return logits;
 }
 
 TEST(LogitAdjustments, OfDefaultParametersAreNone) {
   EXPECT_THAT(adjusted({}, {2, 3}, {2, 4, 4}, {1, 2, 3, 4, 5}), ElementsAre(1, 2, 3, 4, 5));
-  EXPECT_FALSE(LogitAdjustments({}, std::vector<int32_t>{2}, kEos).any(5));
+  const SamplingParams kDefaults;
+  EXPECT_FALSE(LogitAdjustments(kDefaults, std::vector<int32_t>{2}).any(5));
 }
 
 TEST(LogitAdjustments, PenaltiesOfOpenAiCountTheOutputOnly) {

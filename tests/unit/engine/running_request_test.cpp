@@ -72,11 +72,11 @@ TEST(RunningRequest, FollowsItsState) {
   request.start(std::move(state));
   EXPECT_EQ(request.usage().cached_tokens, 1);
   EXPECT_EQ(request.progress().num_computed, 1);
-  EXPECT_EQ(request.next_tokens(2).front(), 6);
+  EXPECT_EQ(request.next_tokens(2, 0).front(), 6);
   request.state()->advance(3);
   EXPECT_EQ(request.append(9, kLimits), std::nullopt);
   EXPECT_EQ(request.next_position(), 5);
-  EXPECT_EQ(request.next_tokens(1).front(), 9);
+  EXPECT_EQ(request.next_tokens(1, 0).front(), 9);
   EXPECT_EQ(request.usage().cached_tokens, 1);
   request.end();
   EXPECT_EQ(request.state(), nullptr);

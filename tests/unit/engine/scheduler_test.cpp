@@ -50,6 +50,17 @@ TEST(PlanStep, TakesAllTokensAfterThePromptOfADecodingSequence) {
   EXPECT_THAT(plan_step(running, 12), ElementsAre(ScheduledChunk{0, 4, true}));
 }
 
+TEST(PlanStep, GivesGuessesTheirRowsBeforePrompts) {
+  std::vector<SequenceProgress> running{decoding(5, 1), prompt(30), decoding(9, 40)};
+  running[0].num_guesses = 3;
+  running[2].num_guesses = 5;
+  EXPECT_THAT(plan_step(running, 20),
+              ElementsAre(ScheduledChunk{0, 1, true, 3}, ScheduledChunk{2, 1, true, 5},
+                          ScheduledChunk{1, 10, false}));
+  EXPECT_EQ((ScheduledChunk{0, 1, true, 3}.num_sampled()), 4U);
+  EXPECT_EQ((ScheduledChunk{1, 10, false}.num_sampled()), 0U);
+}
+
 TEST(PlanStep, KeepsItsPromisesOnRandomSets) {
   std::mt19937 random(8);
   const auto below = [&](int64_t bound) {

@@ -13,6 +13,7 @@ struct Choice {
   PrecisionMode precision;
   ReplayMode replay = ReplayMode::kOff;
   int64_t replay_keep = 140;
+  int64_t draft_length = 0;
 };
 
 class BatchTest : public testing::TestWithParam<Choice> {
@@ -20,23 +21,23 @@ class BatchTest : public testing::TestWithParam<Choice> {
   BatchTest()
       : model_(load_tiny(GetParam().checkpoint, {.precision = GetParam().precision,
                                                  .replay = GetParam().replay,
-                                                 .replay_keep = GetParam().replay_keep})) {}
+                                                 .replay_keep = GetParam().replay_keep,
+                                                 .draft_length = GetParam().draft_length})) {}
   std::unique_ptr<Model> model_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, BatchTest,
-                         testing::Values(Choice{"tiny", PrecisionMode::kProduct},
-                                         Choice{"tiny-long", PrecisionMode::kProduct},
-                                         Choice{"tiny-long", PrecisionMode::kQat},
-                                         Choice{"tiny-mini", PrecisionMode::kF32},
-                                         Choice{"tiny", PrecisionMode::kProduct, ReplayMode::kCompact, 24}),
-                         [](const auto& test) {
-                           std::string name = std::string(test.param.checkpoint) + "_" +
-                                              precision_name(test.param.precision) +
-                                              (test.param.replay == ReplayMode::kOff ? "" : "_compact");
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, BatchTest,
+    testing::Values(Choice{"tiny", PrecisionMode::kProduct, ReplayMode::kOff, 140, 5},
+                    Choice{"tiny-long", PrecisionMode::kProduct}, Choice{"tiny-long", PrecisionMode::kQat},
+                    Choice{"tiny-mini", PrecisionMode::kF32},
+                    Choice{"tiny", PrecisionMode::kProduct, ReplayMode::kCompact, 24, 5}),
+    [](const auto& test) {
+      std::string name = std::string(test.param.checkpoint) + "_" + precision_name(test.param.precision) +
+                         (test.param.replay == ReplayMode::kOff ? "" : "_compact");
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 TEST_P(BatchTest, PartnersInAnyMixLengthAndOrderLeaveASequenceAlone) {
   // Sequences of unlike lengths take random steps (prefill chunks, single tokens, short segments) in passes

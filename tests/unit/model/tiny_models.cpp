@@ -55,7 +55,9 @@ std::unique_ptr<Model> load_tiny(const std::string& name, const TinyChoice& choi
   ModelOptions options{.precision = {choice.precision},
                        .replay = choice.replay,
                        .replay_keep = choice.replay_keep,
-                       .isa = choice.isa};
+                       .isa = choice.isa,
+                       .keeps_snapshots = choice.keeps_snapshots,
+                       .draft_length = choice.draft_length};
   return value_or_stop(Model::load(checkpoint, has_engram ? &tiny_tokenizer(name) : nullptr,
                                    choice.pool != nullptr ? *choice.pool : shared_pool(), options));
 }

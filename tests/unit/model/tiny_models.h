@@ -28,6 +28,8 @@ struct TinyChoice {
   int64_t replay_keep = 140;
   kernels::Isa isa = kernels::detect_isa();
   ThreadPool* pool = nullptr;  ///< shared_pool() if null
+  bool keeps_snapshots = false;
+  int64_t draft_length = 0;
 };
 std::unique_ptr<Model> load_tiny(const std::string& name, const TinyChoice& choice = {});
 

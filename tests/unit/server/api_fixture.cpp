@@ -35,7 +35,7 @@ ApiTest::~ApiTest() {
 
 void ApiTest::start() {
   engine = std::make_unique<FakeEngine>(writer, engine_options);
-  api = std::make_unique<Api>(api_options);
+  api = std::make_unique<Api>(api_options, stores_responses ? open_response_store(store_options) : nullptr);
   auto started = HttpServer::start(http_options, *api);
   ASSERT_TRUE(started) << started.error().message;
   server = std::move(*started);

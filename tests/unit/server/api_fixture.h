@@ -12,6 +12,7 @@
 #include "fake_engine.h"
 #include "raw_client.h"
 #include "server/api.h"
+#include "server/sqlite_response_store.h"
 
 namespace hadal::server::testing {
 
@@ -56,6 +57,8 @@ class ApiTest : public ::testing::Test {
   engine::EngineOptions engine_options;
   int64_t context_limit = 1000;
   bool loads_model = true;
+  bool stores_responses = true;
+  ResponseStoreOptions store_options;
   FakeEngine::Writer writer;  ///< default: "Hello world" and EOS
 
   std::unique_ptr<FakeEngine> engine;

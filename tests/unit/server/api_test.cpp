@@ -31,6 +31,12 @@ TEST_F(ApiRoutes, GetRoutesAnswer) {
   const Json models = Json::parse(get("/v1/models").body);
   EXPECT_EQ(models.at("object"), "list");
   EXPECT_EQ(models.at("data").at(0).at("id"), "tiny");
+  // The same list is Anthropic's: one page of models with their times as text.
+  EXPECT_EQ(models.at("data").at(0).at("type"), "model");
+  EXPECT_EQ(models.at("data").at(0).at("created_at").get<std::string>().back(), 'Z');
+  EXPECT_EQ(models.at("has_more"), false);
+  EXPECT_EQ(models.at("first_id"), models.at("data").front().at("id"));
+  EXPECT_EQ(models.at("last_id"), models.at("data").back().at("id"));
   EXPECT_EQ(Json::parse(get("/v1/models/DeepSeek-V4%2e1-Flash").body).at("id"), "DeepSeek-V4.1-Flash");
   EXPECT_EQ(get("/v1/models/other").status, 404);
   EXPECT_EQ(get("/v1/models/%zz").status, 404);
@@ -89,6 +95,17 @@ TEST_F(ApiRoutes, TheKeyGuardsEveryRouteButTheProbes) {
     EXPECT_EQ(get("/v1/models", headers).status, 401) << headers;
   }
   EXPECT_EQ(Json::parse(post_text("/v1/messages", "{}").body).at("error").at("type"), "authentication_error");
+}
+
+TEST_F(ApiRoutes, TheKeySeparatesWhatIsCached) {
+  api_options.api_key = "sk-right";
+  start();
+  const std::string body = R"({"model":"tiny","prompt":"Hello","cache_salt":"sk-other"})";
+  const std::string request =
+      make_request("POST", "/v1/completions", body, "Authorization: Bearer sk-right\r\n");
+  EXPECT_EQ(fetch(port(), request).status, 200);
+  EXPECT_EQ(engine->requests().at(0).cache_tenant, "sk-right");
+  EXPECT_EQ(engine->requests().at(0).cache_salt, "sk-other");
 }
 
 TEST_F(ApiRoutes, AWrongKeyIsRefusedBeforeTheBodyIsRead) {

@@ -76,7 +76,7 @@ bool FakeEngine::step(Running& running, Clock::time_point now) {
       output.finish = FinishReason::kLength;
     }
   }
-  output.usage = {static_cast<int64_t>(running.request.prompt.size()), 0,
+  output.usage = {static_cast<int64_t>(running.request.prompt.size()), running.script.cached_tokens,
                   static_cast<int64_t>(running.position)};
   running.next = now + running.script.step;
   const bool is_last = output.finish.has_value();

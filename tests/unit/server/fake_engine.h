@@ -24,6 +24,7 @@ struct Script {
   std::chrono::milliseconds prefill{0};  ///< before the first token
   std::chrono::microseconds step{0};     ///< between steps
   size_t tokens_per_step = 1;
+  int64_t cached_tokens = 0;  ///< as usage tells it
 };
 
 class FakeEngine final : public engine::Engine {

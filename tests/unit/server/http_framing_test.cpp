@@ -178,6 +178,16 @@ TEST_F(HttpFraming, RefusesAmbiguousLengths) {
   expect_alive();
 }
 
+TEST_F(HttpFraming, RefusesALengthThatIsAList) {
+  for (const char* length : {"2, 2", "2,2", "2,", " 2 2", "+2", "2.", "0x2"}) {
+    const std::string request =
+        fmt::format("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n{{}}", length);
+    EXPECT_EQ(ask(request).status, 400) << length;
+  }
+  EXPECT_EQ(service_.handled.load(), 0);
+  expect_alive();
+}
+
 TEST_F(HttpFraming, RefusesMalformedHeads) {
   const std::vector<std::string> malformed{
       "GET / HTTP/1.1\nHost: t\n\n",  // bare line feeds

@@ -9,68 +9,9 @@
 #include "server/json_body.h"
 #include "server/json_text.h"
 #include "server/metrics.h"
-#include "server/stop_matcher.h"
 
 namespace hadal::server {
 namespace {
-
-/// All of `text` through a matcher in pieces of `size` bytes.
-std::string run_stops(const std::vector<std::string>& stops, std::string_view text, size_t size,
-                      bool& stopped) {
-  StopMatcher matcher(stops);
-  std::string out;
-  stopped = false;
-  for (size_t i = 0; i < text.size(); i += size) {
-    stopped = matcher.push(text.substr(i, size), out);
-  }
-  matcher.finish(out);
-  return out;
-}
-
-/// The end of the text by definition: the match that completes first.
-std::string expected_stop(const std::vector<std::string>& stops, std::string_view text) {
-  for (size_t end = 1; end <= text.size(); ++end) {
-    for (const std::string& stop : stops) {
-      if (text.substr(0, end).ends_with(stop)) {
-        return std::string(text.substr(0, end - stop.size()));
-      }
-    }
-  }
-  return std::string(text);
-}
-
-TEST(StopMatcher, EqualsItsDefinitionForEveryCut) {
-  const std::vector<std::vector<std::string>> lists{
-      {"aab"}, {"aabaaa", "b"}, {"abab", "baba"}, {"aaa"}, {"ab", "aab", "xx"}};
-  uint32_t state = 1;
-  for (const auto& stops : lists) {
-    for (int round = 0; round < 200; ++round) {
-      std::string text;
-      for (int i = 0; i < 24; ++i) {
-        state = state * 1664525U + 1013904223U;
-        text += "abx"[(state >> 24U) % 3];
-      }
-      const std::string expected = expected_stop(stops, text);
-      for (size_t size = 1; size <= text.size(); ++size) {
-        bool stopped = false;
-        ASSERT_EQ(run_stops(stops, text, size, stopped), expected) << text << " in pieces of " << size;
-        ASSERT_EQ(stopped, expected.size() < text.size());
-      }
-    }
-  }
-}
-
-TEST(StopMatcher, LetsNothingOutTooEarly) {
-  StopMatcher matcher({"STOPHERE"});
-  std::string out;
-  EXPECT_FALSE(matcher.push("a STO", out));
-  EXPECT_EQ(out, "a ");
-  EXPECT_FALSE(matcher.push("PH", out));
-  EXPECT_EQ(out, "a ");
-  EXPECT_TRUE(matcher.push("ERE b", out));
-  matcher.finish(out);
-  EXPECT_EQ(out, "a ");
-}
 
 TEST(JsonText, RoundTripsEveryByte) {
   std::string text;

@@ -125,6 +125,25 @@ TEST_F(Streams, AWriteThatMakesNoProgressTimesOut) {
   EXPECT_GE(metric("hadal_http_timeouts_total"), 1);
 }
 
+TEST_F(Streams, ALargeAnswerThatNobodyReadsTimesOut) {
+  http_options.write_timeout = 200ms;
+  start();
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) {
+    text += "deep sea ";
+  }
+  const Json body{{"prompt", text}, {"return_token_strs", true}};
+  RawClient stalled(port());
+  stalled.shrink_receive_buffer();
+  stalled.send(make_request("POST", "/tokenize", body.dump()));
+  EXPECT_TRUE(eventually([&] { return metric("hadal_http_timeouts_total") > 0; }));
+  EXPECT_EQ(metric("hadal_http_disconnects_total"), 1);
+  // A reader gets all of it.
+  const RawResponse whole = post("/tokenize", body);
+  EXPECT_TRUE(whole.is_complete);
+  EXPECT_GT(whole.body.size(), 16U << 20);
+}
+
 TEST_F(Streams, RequestsEndAtTheirDeadline) {
   http_options.request_timeout = 300ms;
   api_options.policy.request_timeout_seconds = 0.3;
