@@ -27,9 +27,12 @@ struct Shape {
 
 // model.md section 1: expert w1/w3 and w2, wq_b, wo_b, head.
 constexpr Shape kShapes[] = {
-    {"expert w1, FP4", WeightFormat::kFp4, 2304, 5120},   {"expert w2, FP4", WeightFormat::kFp4, 5120, 2304},
-    {"shared w1, FP8", WeightFormat::kFp8, 2304, 5120},   {"wq_b, FP8", WeightFormat::kFp8, 32768, 1280},
-    {"wo_b, FP8", WeightFormat::kFp8, 5120, 8192},        {"head (part), BF16", WeightFormat::kBf16, 8192, 5120},
+    {"expert w1, FP4", WeightFormat::kFp4, 2304, 5120},
+    {"expert w2, FP4", WeightFormat::kFp4, 5120, 2304},
+    {"shared w1, FP8", WeightFormat::kFp8, 2304, 5120},
+    {"wq_b, FP8", WeightFormat::kFp8, 32768, 1280},
+    {"wo_b, FP8", WeightFormat::kFp8, 5120, 8192},
+    {"head (part), BF16", WeightFormat::kBf16, 8192, 5120},
 };
 
 int64_t data_bytes(const Shape& shape) {
@@ -92,17 +95,19 @@ void run(ThreadPool& pool, const kernels::Kernels& k, const Shape& shape, int64_
   const double seconds = bench::median_seconds(tokens <= 8 ? 7 : 3, [&] {
     pool.parallel_for(pieces * num_copies, [&](int64_t i) {
       const int64_t begin = i % pieces * step;
-      k.linear(copies.weights[static_cast<size_t>(i / pieces)], begin, std::min(begin + step, shape.rows), x.data(),
-               shape.cols, tokens, y.data(), shape.rows);
+      k.linear(copies.weights[static_cast<size_t>(i / pieces)], begin, std::min(begin + step, shape.rows),
+               x.data(), shape.cols, tokens, y.data(), shape.rows);
     });
   });
   // Limits are taken next to each figure: machines that others share drift.
   const double bandwidth = bench::measure_read_bandwidth(pool);
-  const double peak = bench::measure_fma_peak(pool, k.name == std::string("avx512") ? kernels::Isa::kAvx512 : kernels::Isa::kAvx2);
+  const double peak = bench::measure_fma_peak(
+      pool, k.name == std::string("avx512") ? kernels::Isa::kAvx512 : kernels::Isa::kAvx2);
   const double bytes = static_cast<double>(copies.bytes.size()) / seconds;
   const double flops = 2.0 * static_cast<double>(num_copies * tokens * shape.rows * shape.cols) / seconds;
-  std::printf("%-20s %4ld tokens  %7.2f GB/s (%5.1f %% of read)  %7.1f GFLOP/s (%5.1f %% of FMA peak)\n", shape.name,
-              static_cast<long>(tokens), bytes / 1e9, 100 * bytes / bandwidth, flops / 1e9, 100 * flops / peak);
+  std::printf("%-20s %4ld tokens  %7.2f GB/s (%5.1f %% of read)  %7.1f GFLOP/s (%5.1f %% of FMA peak)\n",
+              shape.name, static_cast<long>(tokens), bytes / 1e9, 100 * bytes / bandwidth, flops / 1e9,
+              100 * flops / peak);
 }
 
 }  // namespace
@@ -119,7 +124,9 @@ int main(int argc, char** argv) {
       threads = std::atoi(argv[++i]);
     } else if (flag == "--isa" && i + 1 < argc) {
       const std::string name = argv[++i];
-      isa = name == "scalar" ? kernels::Isa::kScalar : name == "avx2" ? kernels::Isa::kAvx2 : kernels::Isa::kAvx512;
+      isa = name == "scalar" ? kernels::Isa::kScalar
+            : name == "avx2" ? kernels::Isa::kAvx2
+                             : kernels::Isa::kAvx512;
     } else {
       std::fprintf(stderr, "usage: bench_linear [--threads N] [--isa scalar|avx2|avx512] [--quick]\n");
       return 2;

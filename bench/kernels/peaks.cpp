@@ -52,10 +52,12 @@ __attribute__((target("avx2"))) int64_t read_all(const char* data, int64_t bytes
   __m256i sums[4] = {};
   for (int64_t i = 0; i < bytes; i += 128) {
     for (int j = 0; j < 4; ++j) {
-      sums[j] = _mm256_add_epi64(sums[j], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i + 32 * j)));
+      sums[j] =
+          _mm256_add_epi64(sums[j], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i + 32 * j)));
     }
   }
-  const __m256i sum = _mm256_add_epi64(_mm256_add_epi64(sums[0], sums[1]), _mm256_add_epi64(sums[2], sums[3]));
+  const __m256i sum =
+      _mm256_add_epi64(_mm256_add_epi64(sums[0], sums[1]), _mm256_add_epi64(sums[2], sums[3]));
   return _mm256_extract_epi64(sum, 0) + _mm256_extract_epi64(sum, 1);
 }
 
@@ -82,7 +84,9 @@ double measure_read_bandwidth(ThreadPool& pool) {
   auto* data = static_cast<char*>(std::aligned_alloc(4096, kBytes));
   std::fill_n(data, kBytes, '\1');
   const double seconds = median_seconds(7, [&] {
-    pool.parallel_for(kPieces, [&](int64_t i) { sink_integer = read_all(data + i * (kBytes / kPieces), kBytes / kPieces); });
+    pool.parallel_for(kPieces, [&](int64_t i) {
+      sink_integer = read_all(data + i * (kBytes / kPieces), kBytes / kPieces);
+    });
   });
   std::free(data);
   return static_cast<double>(kBytes) / seconds;
@@ -92,7 +96,8 @@ double measure_fma_peak(ThreadPool& pool, kernels::Isa isa) {
   const int64_t lanes = isa == kernels::Isa::kAvx512 ? 16 : 8;
   const int threads = pool.num_threads();
   const double seconds = median_seconds(5, [&] {
-    pool.parallel_for(threads, [&](int64_t) { sink_float = lanes == 16 ? fma_loop_avx512() : fma_loop_avx2(); });
+    pool.parallel_for(threads,
+                      [&](int64_t) { sink_float = lanes == 16 ? fma_loop_avx512() : fma_loop_avx2(); });
   });
   return static_cast<double>(2 * 12 * lanes * kFmaRounds * threads) / seconds;
 }

@@ -101,7 +101,8 @@ Result<LoadedModel> load_model(const Settings& settings) {
 Result<std::unique_ptr<engine::Engine>> start_engine(LoadedModel& loaded, const Settings& settings,
                                                      int64_t most_requests) {
   if (settings.engine.max_num_batched_tokens < settings.engine.max_num_seqs) {
-    return fail(ErrorCode::kInvalidArgument, "max_num_batched_tokens: {}, expected at least max_num_seqs ({})",
+    return fail(ErrorCode::kInvalidArgument,
+                "max_num_batched_tokens: {}, expected at least max_num_seqs ({})",
                 settings.engine.max_num_batched_tokens, settings.engine.max_num_seqs);
   }
   engine::EngineOptions options;

@@ -18,7 +18,7 @@ struct SequenceProgress {
   int64_t num_computed = 0;  ///< of these, in the state; fewer than num_tokens
   /// The next pass must not go beyond: a snapshot is wanted while it can still be taken.
   int64_t max_computed = std::numeric_limits<int64_t>::max();
-  int64_t num_guesses = 0;   ///< to verify with the last token
+  int64_t num_guesses = 0;  ///< to verify with the last token
 };
 
 /// The next `num_tokens` tokens of one sequence, and `num_guesses` guesses after them.

@@ -247,7 +247,8 @@ void StateStore::keep(RunningRequest& request, int64_t position) {
 
 namespace {
 
-/// Positions that belong to known tokens. A pass that was cut short may have left rows of guesses behind them.
+/// Positions that belong to known tokens. A pass that was cut short may have left rows of guesses behind
+/// them.
 int64_t known_length(RunningRequest& request) {
   return std::min(request.state()->length(), static_cast<int64_t>(request.tokens().size()));
 }

@@ -64,7 +64,7 @@ class StepLoop {
   const StopLimits limits_;
   BatchSampler sampler_;
   uint64_t next_number_ = 0;
-  uint64_t admitted_ = 0;  ///< requests, since the start
+  uint64_t admitted_ = 0;             ///< requests, since the start
   std::optional<Proposer> proposer_;  ///< if the model drafts
   DraftPolicy policy_;
 

@@ -11,7 +11,7 @@
 namespace hadal::model {
 namespace {
 
-constexpr int64_t kTile = 16;  ///< keys that the score kernel takes at once
+constexpr int64_t kTile = 16;    ///< keys that the score kernel takes at once
 constexpr int64_t kBlock = 128;  ///< keys of one task
 /// Scores held at once, in floats: bounds memory for long prompts.
 constexpr int64_t kMaxScores = int64_t{1} << 24;

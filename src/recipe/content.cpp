@@ -5,14 +5,19 @@
 namespace hadal::recipe {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
   return text.size() >= lower_prefix.size() &&
-         std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char a, char b) { return a == lower(b); });
+         std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(),
+                    [](char a, char b) { return a == lower(b); });
 }
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
+}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) {
@@ -32,7 +37,8 @@ int hex_value(char c) {
   return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
-/// Base64 as data URLs may have it: percent-encoded, with white space, with or without padding; a fragment ends it.
+/// Base64 as data URLs may have it: percent-encoded, with white space, with or without padding; a fragment
+/// ends it.
 bool is_forgiving_base64(std::string_view text) {
   text = text.substr(0, text.find('#'));
   size_t letters = 0;
@@ -60,7 +66,9 @@ bool is_forgiving_base64(std::string_view text) {
   return letters % 4 != 1 && (padding == 0 || (padding <= 2 && (letters + padding) % 4 == 0));
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Ids of the form call_DD_ET_... are given to calls of a turn that had no reasoning.
 bool proves_empty_reasoning(std::string_view id) {
@@ -150,7 +158,8 @@ bool mentions_json(std::string_view text) {
   return false;
 }
 
-Result<void> check_reasoning_passed_back(const Conversation& conversation, bool all_turns, std::string_view field) {
+Result<void> check_reasoning_passed_back(const Conversation& conversation, bool all_turns,
+                                         std::string_view field) {
   for (size_t index = conversation.messages.size(); index > 0; --index) {
     const Message& message = conversation.messages[index - 1];
     if (message.role == Role::kUser) {
@@ -163,7 +172,8 @@ Result<void> check_reasoning_passed_back(const Conversation& conversation, bool 
                         std::any_of(message.tool_calls->begin(), message.tool_calls->end(),
                                     [](const ToolCall& call) { return proves_empty_reasoning(call.id); });
     if (!proven) {
-      return fail(ErrorCode::kInvalidArgument, "The `{}` in the thinking mode must be passed back to the API.", field);
+      return fail(ErrorCode::kInvalidArgument,
+                  "The `{}` in the thinking mode must be passed back to the API.", field);
     }
   }
   return {};

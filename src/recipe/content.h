@@ -28,7 +28,8 @@ ImageUrlKind classify_image_url(std::string_view url);
 bool is_strict_base64(std::string_view text);
 
 inline constexpr std::string_view kUnsupportedImageText =
-    "You have uploaded an unsupported image. Please make sure your image is valid and has one of the following "
+    "You have uploaded an unsupported image. Please make sure your image is valid and has one of the "
+    "following "
     "formats: webp, png, jpeg, and gif.";
 
 /// Joins parts by a blank line. V4 has no images: each becomes a notice, whatever it is.
@@ -67,10 +68,11 @@ class ContentBuilder {
 /// Whether `text` holds "json" in any case. Linear.
 bool mentions_json(std::string_view text);
 
-/// What thinking mode asks of the history: after the last user message, turns with calls (with `all_turns`: all
-/// turns of the assistant) must have their reasoning, unless one of the call ids proves that there was none.
-/// `field` names in the error what is missing.
-Result<void> check_reasoning_passed_back(const Conversation& conversation, bool all_turns, std::string_view field);
+/// What thinking mode asks of the history: after the last user message, turns with calls (with `all_turns`:
+/// all turns of the assistant) must have their reasoning, unless one of the call ids proves that there was
+/// none. `field` names in the error what is missing.
+Result<void> check_reasoning_passed_back(const Conversation& conversation, bool all_turns,
+                                         std::string_view field);
 
 /// Fills missing reasoning with nothing in thinking mode; removes all reasoning where thinking is off.
 void settle_reasoning(Conversation& conversation);

@@ -43,24 +43,24 @@ struct ToolDefinition {
 struct Message {
   Role role = Role::kUser;
   std::string content;
-  std::vector<PlacedImage> images;                   ///< ordered by offset; not for assistants
-  std::optional<std::string> reasoning;              ///< assistant
-  std::optional<std::vector<ToolCall>> tool_calls;   ///< assistant
-  bool prefix = false;                               ///< assistant, last message: to be continued
-  std::optional<std::string> tool_call_id;           ///< tool
-  std::vector<ToolDefinition> tools;                 ///< system: definitions that become known here
+  std::vector<PlacedImage> images;                  ///< ordered by offset; not for assistants
+  std::optional<std::string> reasoning;             ///< assistant
+  std::optional<std::vector<ToolCall>> tool_calls;  ///< assistant
+  bool prefix = false;                              ///< assistant, last message: to be continued
+  std::optional<std::string> tool_call_id;          ///< tool
+  std::vector<ToolDefinition> tools;                ///< system: definitions that become known here
 };
 
 /// Where the reference package loses or reorders something. All false gives its prompts; conversations from
 /// protocol requests keep what the client sent (docs/protocol-compatibility.md).
 struct FidelityOptions {
-  bool keep_repeated_reminders = false;   ///< V4.1: a reminder directly after a reminder
-  bool keep_call_order = false;           ///< V4: calls and results of a turn as given, not sorted by id
-  /// V4.1 without declared tools: results of tools do not count as a new turn, so that the reasoning which led
-  /// to the calls after the last user turn stays.
+  bool keep_repeated_reminders = false;  ///< V4.1: a reminder directly after a reminder
+  bool keep_call_order = false;          ///< V4: calls and results of a turn as given, not sorted by id
+  /// V4.1 without declared tools: results of tools do not count as a new turn, so that the reasoning which
+  /// led to the calls after the last user turn stays.
   bool keep_tool_loop_reasoning = false;
-  /// V4.1 without declared tools: a turn to be continued that is the whole conversation keeps its reasoning, too, or
-  /// begins with it if it is empty.
+  /// V4.1 without declared tools: a turn to be continued that is the whole conversation keeps its reasoning,
+  /// too, or begins with it if it is empty.
   bool keep_opening_reasoning = false;
 };
 
@@ -69,9 +69,9 @@ struct Conversation {
   std::vector<ToolDefinition> tools;
   bool thinking = true;
   ToolChoice tool_choice = ToolChoice::kAuto;
-  std::optional<Effort> effort;             ///< without it: high when thinking
-  bool json_object = false;                 ///< reply with any JSON object
-  std::optional<JsonValue> response_schema; ///< as the client sent it; memory of `arena`
+  std::optional<Effort> effort;              ///< without it: high when thinking
+  bool json_object = false;                  ///< reply with any JSON object
+  std::optional<JsonValue> response_schema;  ///< as the client sent it; memory of `arena`
   std::optional<std::string> response_regex;
   FidelityOptions fidelity;
   /// Owns what JSON values here refer to, together with the text that was read.

@@ -24,7 +24,8 @@ std::string list_choices(std::span<const std::string_view> choices) {
   return (choices.size() > 1 ? "one of " : "") + text;
 }
 
-Result<size_t> find_choice(const JsonValue& value, const Place& place, std::span<const std::string_view> choices) {
+Result<size_t> find_choice(const JsonValue& value, const Place& place,
+                           std::span<const std::string_view> choices) {
   if (!value.is_string()) {
     return wrong_kind(place, list_choices(choices), value);
   }

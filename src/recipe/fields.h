@@ -30,8 +30,10 @@ struct Place {
 };
 
 /// `expected` is a phrase such as "a string".
-[[nodiscard]] tl::unexpected<Error> wrong_kind(const Place& place, std::string_view expected, const JsonValue& found);
-[[nodiscard]] tl::unexpected<Error> wrong_value(const Place& place, std::string_view expected, std::string_view found);
+[[nodiscard]] tl::unexpected<Error> wrong_kind(const Place& place, std::string_view expected,
+                                               const JsonValue& found);
+[[nodiscard]] tl::unexpected<Error> wrong_value(const Place& place, std::string_view expected,
+                                                std::string_view found);
 
 /// The fields of one object. `null` counts as absent, except in required fields, where it is the wrong kind.
 /// The object and its place must outlive this and all views that it gives.
@@ -58,7 +60,8 @@ class Fields {
   Result<std::optional<std::span<const JsonValue>>> optional_list(std::string_view key) const;
   /// The index of the field's text among `choices`.
   Result<size_t> choice(std::string_view key, std::span<const std::string_view> choices) const;
-  Result<std::optional<size_t>> optional_choice(std::string_view key, std::span<const std::string_view> choices) const;
+  Result<std::optional<size_t>> optional_choice(std::string_view key,
+                                                std::span<const std::string_view> choices) const;
 
  private:
   Fields(const JsonValue& object, const Place& place) : object_(&object), place_(&place) {}

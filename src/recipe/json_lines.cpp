@@ -143,9 +143,12 @@ Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers, 
   result["model_version"] = kVersions[static_cast<size_t>(request.model_version)];
   result["stream"] = request.stream;
   const InferenceParams& inference = request.inference;
-  result["inference"] = Json{{"max_tokens", or_null(inference.max_tokens)}, {"temperature", inference.temperature},
-                             {"top_p", inference.top_p},                    {"logprobs", inference.logprobs},
-                             {"top_logprobs", or_null(inference.top_logprobs)}, {"seed", or_null(inference.seed)}};
+  result["inference"] = Json{{"max_tokens", or_null(inference.max_tokens)},
+                             {"temperature", inference.temperature},
+                             {"top_p", inference.top_p},
+                             {"logprobs", inference.logprobs},
+                             {"top_logprobs", or_null(inference.top_logprobs)},
+                             {"seed", or_null(inference.seed)}};
   result["output_constraint"] = describe_constraint(request.constraint);
   result["parsing"] = describe_parsing(request.parsing);
   if (!request.prompt.images.empty()) {
@@ -163,7 +166,8 @@ Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers, 
       }
     }
     Json& echo = result["echo"] = Json::object();
-    for (const char* key : {"instructions", "max_output_tokens", "temperature", "top_p", "top_logprobs", "user"}) {
+    for (const char* key :
+         {"instructions", "max_output_tokens", "temperature", "top_p", "top_logprobs", "user"}) {
       echo[key] = request.echo.is_object() ? request.echo.value(key, Json()) : Json();
     }
   }
@@ -177,7 +181,10 @@ Json describe_request(PreparedRequest& request, const TokenizerSet& tokenizers, 
 
 Json describe_error(const RequestError& error) {
   if (error.stage_parse) {
-    return Json{{"stage", "parse"}, {"message", error.message}, {"status_code", error.status_code}, {"body", error.body}};
+    return Json{{"stage", "parse"},
+                {"message", error.message},
+                {"status_code", error.status_code},
+                {"body", error.body}};
   }
   return Json{{"stage", "convert"}, {"status_code", error.status_code}, {"body", error.body}};
 }
@@ -209,10 +216,13 @@ Result<ConversionOptions> read_options(const Fields& line) {
   if (messages) {
     options.messages_web_search = static_cast<ConversionOptions::WebSearch>(*messages);
   }
-  HADAL_TRY(const auto thinking_bound, fields.optional_unsigned("thinking_max_tokens_upper_bound", UINT64_MAX));
+  HADAL_TRY(const auto thinking_bound,
+            fields.optional_unsigned("thinking_max_tokens_upper_bound", UINT64_MAX));
   options.thinking_max_tokens_upper_bound = thinking_bound.value_or(options.thinking_max_tokens_upper_bound);
-  HADAL_TRY(const auto direct_bound, fields.optional_unsigned("non_thinking_max_tokens_upper_bound", UINT64_MAX));
-  options.non_thinking_max_tokens_upper_bound = direct_bound.value_or(options.non_thinking_max_tokens_upper_bound);
+  HADAL_TRY(const auto direct_bound,
+            fields.optional_unsigned("non_thinking_max_tokens_upper_bound", UINT64_MAX));
+  options.non_thinking_max_tokens_upper_bound =
+      direct_bound.value_or(options.non_thinking_max_tokens_upper_bound);
   if (const JsonValue* aliases = fields.value("model_aliases")) {
     const Place aliases_place(place, "model_aliases");
     HADAL_TRY(const Fields names, Fields::of(*aliases, aliases_place));
@@ -284,10 +294,24 @@ void render_schema(const JsonValue& schema, Json& answer) {
 }
 
 Result<SpecialTokens> read_special_tokens(const Fields& line) {
-  constexpr std::string_view kNames[] = {"bos",  "eos",       "thinking_start",  "thinking_end", "system",
-                                         "user", "assistant", "latest_reminder", "dsml",         "image",
-                                         "ref",  "ref_end",   "box",             "box_end",      "point",
-                                         "point_end", "polygon", "polygon_end"};
+  constexpr std::string_view kNames[] = {"bos",
+                                         "eos",
+                                         "thinking_start",
+                                         "thinking_end",
+                                         "system",
+                                         "user",
+                                         "assistant",
+                                         "latest_reminder",
+                                         "dsml",
+                                         "image",
+                                         "ref",
+                                         "ref_end",
+                                         "box",
+                                         "box_end",
+                                         "point",
+                                         "point_end",
+                                         "polygon",
+                                         "polygon_end"};
   static_assert(std::size(kNames) == kNumSpecialTokens);
   SpecialTokens tokens;
   if (const JsonValue* value = line.value("special_tokens")) {

@@ -51,12 +51,18 @@ void append_utf8(char*& out, uint32_t code) {
   }
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 class Reader {
  public:
   Reader(std::string_view text, JsonArena& arena, const JsonLimits& limits)
-      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()), arena_(arena), limits_(limits) {}
+      : begin_(text.data()),
+        at_(text.data()),
+        end_(text.data() + text.size()),
+        arena_(arena),
+        limits_(limits) {}
 
   Result<JsonValue> read() {
     JsonValue value;
@@ -567,7 +573,8 @@ size_t find_invalid_utf8(std::string_view text) {
 
 Result<JsonValue> read_json(std::string_view text, JsonArena& arena, const JsonLimits& limits) {
   if (text.size() > std::min(limits.max_bytes, size_t{UINT32_MAX})) {
-    return fail(ErrorCode::kResourceExhausted, "{} bytes, at most {} are read", text.size(), limits.max_bytes);
+    return fail(ErrorCode::kResourceExhausted, "{} bytes, at most {} are read", text.size(),
+                limits.max_bytes);
   }
   if (const size_t invalid = find_invalid_utf8(text); invalid != std::string_view::npos) {
     return fail(ErrorCode::kInvalidArgument, "invalid UTF-8 at byte {}", invalid);

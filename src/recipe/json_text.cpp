@@ -22,14 +22,15 @@ size_t plain_length(std::string_view text) {
     // As in the reader: the lowest marked byte is surely a quote, a backslash or below 0x20.
     const uint64_t quote = word ^ (kOnes * '"');
     const uint64_t backslash = word ^ (kOnes * '\\');
-    const uint64_t stops = (((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) |
-                            ((word - kOnes * 0x20) & ~word)) &
-                           kHighBits;
+    const uint64_t stops =
+        (((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) | ((word - kOnes * 0x20) & ~word)) &
+        kHighBits;
     if (stops != 0) {
       return at + static_cast<size_t>(std::countr_zero(stops)) / 8;
     }
   }
-  while (at < text.size() && text[at] != '"' && text[at] != '\\' && static_cast<unsigned char>(text[at]) >= 0x20) {
+  while (at < text.size() && text[at] != '"' && text[at] != '\\' &&
+         static_cast<unsigned char>(text[at]) >= 0x20) {
     ++at;
   }
   return at;
@@ -74,8 +75,12 @@ void append_integer(std::string& out, Integer value) {
   out.append(buffer.data(), end);
 }
 
-std::string_view comma(JsonStyle style) { return style == JsonStyle::kCompact ? "," : ", "; }
-std::string_view colon(JsonStyle style) { return style == JsonStyle::kCompact ? ":" : ": "; }
+std::string_view comma(JsonStyle style) {
+  return style == JsonStyle::kCompact ? "," : ", ";
+}
+std::string_view colon(JsonStyle style) {
+  return style == JsonStyle::kCompact ? ":" : ": ";
+}
 
 void append_scalar(std::string& out, const Json& value, JsonStyle style) {
   switch (value.type()) {
@@ -125,8 +130,8 @@ void append_json_double(std::string& out, double value, JsonStyle style) {
     return;
   }
   std::array<char, 40> buffer;
-  const auto [end, error] =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::abs(value), std::chars_format::scientific);
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::abs(value),
+                                          std::chars_format::scientific);
   const std::string_view scientific(buffer.data(), static_cast<size_t>(end - buffer.data()));
   const size_t exponent_at = scientific.find('e');
   int exponent = 0;

@@ -45,9 +45,9 @@ class JsonValue {
   bool is_number() const { return is_integer() || kind_ == Kind::kDouble; }
 
   bool as_bool() const { return data_.boolean; }
-  int64_t as_int() const { return data_.integer; }    ///< of kInt (always negative)
+  int64_t as_int() const { return data_.integer; }      ///< of kInt (always negative)
   uint64_t as_uint() const { return data_.unsigned_; }  ///< of kUint
-  double as_double() const;                           ///< of any number
+  double as_double() const;                             ///< of any number
   std::string_view as_string() const { return {data_.text, size_}; }
   std::span<const JsonValue> items() const { return {data_.items, is_array() ? size_ : 0}; }
   std::span<const JsonMember> members() const;
@@ -94,7 +94,7 @@ class JsonArena {
 };
 
 struct JsonLimits {
-  size_t max_depth = 127;               ///< nested arrays and objects
+  size_t max_depth = 127;  ///< nested arrays and objects
   size_t max_bytes = size_t{256} << 20;
   size_t max_values = size_t{8} << 20;  ///< values of all kinds; each takes 16 to 32 bytes
 };

@@ -27,11 +27,13 @@ class Notices {
       notices_.push_back(fmt::format("{} more things were left out", more_));
     }
     if (images_ != 0) {
-      notices_.push_back(fmt::format("{} image(s): the model has no images; each stands as a notice in the prompt", images_));
+      notices_.push_back(fmt::format(
+          "{} image(s): the model has no images; each stands as a notice in the prompt", images_));
     }
     if (documents_ != 0) {
       notices_.push_back(
-          fmt::format("{} document(s): not of a kind that can be read; each stands as a notice in the prompt", documents_));
+          fmt::format("{} document(s): not of a kind that can be read; each stands as a notice in the prompt",
+                      documents_));
     }
     return std::move(notices_);
   }

@@ -16,7 +16,8 @@ namespace {
 
 /// Reads and converts with the functions of one protocol's namespace.
 template <class Read, class Convert>
-RequestResult<ConvertedRequest> read_and_convert(Protocol protocol, std::string_view body, Read read, Convert convert) {
+RequestResult<ConvertedRequest> read_and_convert(Protocol protocol, std::string_view body, Read read,
+                                                 Convert convert) {
   auto arena = std::make_shared<JsonArena>();
   auto json = read_json(body, *arena);
   if (!json) {
@@ -24,7 +25,8 @@ RequestResult<ConvertedRequest> read_and_convert(Protocol protocol, std::string_
   }
   auto request = read(*json);
   if (!request) {
-    return tl::make_unexpected(unreadable_request(protocol, "invalid request body: " + request.error().message));
+    return tl::make_unexpected(
+        unreadable_request(protocol, "invalid request body: " + request.error().message));
   }
   auto converted = convert(std::move(*request), arena);
   if (!converted) {
@@ -33,11 +35,13 @@ RequestResult<ConvertedRequest> read_and_convert(Protocol protocol, std::string_
   return std::move(*converted);
 }
 
-RequestResult<ConvertedRequest> convert(Protocol protocol, std::string_view body, const ConversionOptions& options) {
+RequestResult<ConvertedRequest> convert(Protocol protocol, std::string_view body,
+                                        const ConversionOptions& options) {
   if (protocol == Protocol::kResponses) {
     return read_and_convert(protocol, body, responses::read_request,
                             [&](responses::Request&& request, std::shared_ptr<JsonArena> arena) {
-                              return responses::convert_request(std::move(request), options, std::move(arena));
+                              return responses::convert_request(std::move(request), options,
+                                                                std::move(arena));
                             });
   }
   if (protocol == Protocol::kMessages) {
@@ -77,9 +81,10 @@ RequestResult<uint64_t> resolve_max_tokens(const PreparedRequest& request, uint6
   if (prompt_tokens > context_limit || completion > context_limit - prompt_tokens) {
     return tl::make_unexpected(refused_request(
         request.protocol,
-        fmt::format("This model's maximum context length is {} tokens. However, you requested {} tokens ({} in the "
-                    "messages, {} in the completion). Please reduce the length of the messages or completion.",
-                    context_limit, prompt_tokens + completion, prompt_tokens, completion)));
+        fmt::format(
+            "This model's maximum context length is {} tokens. However, you requested {} tokens ({} in the "
+            "messages, {} in the completion). Please reduce the length of the messages or completion.",
+            context_limit, prompt_tokens + completion, prompt_tokens, completion)));
   }
   if (asked) {
     return *asked;

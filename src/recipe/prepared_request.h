@@ -60,9 +60,9 @@ struct InferenceParams {
 struct OutputConstraint {
   enum class Kind { kJson, kRegex, kToolCall, kToolCallRequired };
   Kind kind = Kind::kJson;
-  /// kJson: a JSON Schema, or empty for any object; kRegex: the expression; kToolCall and kToolCallRequired: the
-  /// list of callable tools, each {"type":"function","function":{...},"defer_loading"?}. A required call comes
-  /// at once where ParsingOptions::starts_in_tool_calls is set, else after the reasoning.
+  /// kJson: a JSON Schema, or empty for any object; kRegex: the expression; kToolCall and kToolCallRequired:
+  /// the list of callable tools, each {"type":"function","function":{...},"defer_loading"?}. A required call
+  /// comes at once where ParsingOptions::starts_in_tool_calls is set, else after the reasoning.
   std::string schema;
   bool at_most_one_call = false;
 };
@@ -109,14 +109,16 @@ struct PreparedRequest {
   Json conversation;
   /// Responses: tool name in the prompt -> (namespace, local name); also for tools in `found_tools`.
   std::map<std::string, std::pair<std::string, std::string>> namespace_tool_map;
-  /// Responses: names (in the prompt) of tools that were not declared but found by a tool search in the history.
+  /// Responses: names (in the prompt) of tools that were not declared but found by a tool search in the
+  /// history.
   std::set<std::string> found_tools;
   /// Responses: names (in the prompt) of tools whose calls are answered as custom_tool_call; such a call has
   /// the one argument `input`, the custom tool's free text.
   std::set<std::string> custom_tools;
   bool tool_search = false;  ///< Responses: calls of `tool_search` are answered as tool_search_call
-  Json echo;  ///< Responses: request fields that response objects repeat; null otherwise
-  /// Responses with ConversionOptions::keep_input: the request's own input as the JSON text of a list of items.
+  Json echo;                 ///< Responses: request fields that response objects repeat; null otherwise
+  /// Responses with ConversionOptions::keep_input: the request's own input as the JSON text of a list of
+  /// items.
   std::string input_items;
 };
 
@@ -131,15 +133,16 @@ struct ConversionOptions {
   uint64_t thinking_max_tokens_upper_bound = 393216;
   uint64_t non_thinking_max_tokens_upper_bound = 393216;
   std::map<std::string, ModelVersion> model_aliases;
-  /// The prompt format to take instead of the one that goes with the model's name (which must be known still).
+  /// The prompt format to take instead of the one that goes with the model's name (which must be known
+  /// still).
   std::optional<ModelVersion> model_version;
   SpecialTokens special_tokens;
-  /// Takes a required or named tool choice while thinking: the call comes after the reasoning, by constraint. The
-  /// reference refuses it (but for `any` of Messages, which is always taken so).
+  /// Takes a required or named tool choice while thinking: the call comes after the reasoning, by constraint.
+  /// The reference refuses it (but for `any` of Messages, which is always taken so).
   bool required_call_while_thinking = false;
   bool describe_conversation = false;  ///< fill PreparedRequest::conversation
-  /// Responses: what `previous_response_id` stands for, as the JSON text of a list of items that go in front of the
-  /// input. Without it a request that has the field is refused.
+  /// Responses: what `previous_response_id` stands for, as the JSON text of a list of items that go in front
+  /// of the input. Without it a request that has the field is refused.
   std::optional<std::string> previous_items;
   bool keep_input = false;  ///< Responses: fill PreparedRequest::input_items
 };

@@ -32,8 +32,9 @@ std::optional<OutputConstraint> make_constraint(const ConvertedRequest& request)
   const Conversation& conversation = request.conversation;
   OutputConstraint constraint;
   if (conversation.tools_in_force()) {
-    constraint.kind = conversation.tool_choice == ToolChoice::kRequired ? OutputConstraint::Kind::kToolCallRequired
-                                                                        : OutputConstraint::Kind::kToolCall;
+    constraint.kind = conversation.tool_choice == ToolChoice::kRequired
+                          ? OutputConstraint::Kind::kToolCallRequired
+                          : OutputConstraint::Kind::kToolCall;
     constraint.schema = "[";
     for (const ToolDefinition& tool : conversation.tools) {
       if (!request.callable || request.callable->contains(tool.name)) {
@@ -67,7 +68,8 @@ Result<ModelVersion> select_model(std::string_view name, const ConversionOptions
       return options.model_version.value_or(version);
     }
   }
-  if (const auto alias = options.model_aliases.find(std::string(name)); alias != options.model_aliases.end()) {
+  if (const auto alias = options.model_aliases.find(std::string(name));
+      alias != options.model_aliases.end()) {
     return options.model_version.value_or(alias->second);
   }
   std::string names;
@@ -129,11 +131,12 @@ uint64_t max_tokens_bound(bool thinking, const ConversionOptions& options) {
   return thinking ? options.thinking_max_tokens_upper_bound : options.non_thinking_max_tokens_upper_bound;
 }
 
-Result<void> check_max_tokens(std::optional<uint64_t> max_tokens, bool thinking, const ConversionOptions& options) {
+Result<void> check_max_tokens(std::optional<uint64_t> max_tokens, bool thinking,
+                              const ConversionOptions& options) {
   const uint64_t bound = max_tokens_bound(thinking, options);
   if (max_tokens && (*max_tokens < 1 || *max_tokens > bound)) {
-    return fail(ErrorCode::kInvalidArgument, "Invalid max_tokens value, the valid range of max_tokens is [1, {}]",
-                bound);
+    return fail(ErrorCode::kInvalidArgument,
+                "Invalid max_tokens value, the valid range of max_tokens is [1, {}]", bound);
   }
   return {};
 }
@@ -155,10 +158,11 @@ Result<void> check_stop_sequences(std::span<const std::string> sequences, std::s
   }
   for (size_t index = 0; index < sequences.size(); ++index) {
     if (sequences[index].empty()) {
-      return fail(ErrorCode::kInvalidArgument,
-                  "Invalid '{}[{}]': empty string. Expected a string with minimum length 1, but got an empty string "
-                  "instead.",
-                  name, index);
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "Invalid '{}[{}]': empty string. Expected a string with minimum length 1, but got an empty string "
+          "instead.",
+          name, index);
     }
   }
   return {};
@@ -207,9 +211,9 @@ void finish_settings(ConvertedRequest& request) {
   constexpr uint64_t kDirect = 8192;
   constexpr uint64_t kThinking = 65536;
   constexpr uint64_t kThinkingMost = 131072;
-  prepared.default_max_tokens = !conversation.thinking                   ? kDirect
+  prepared.default_max_tokens = !conversation.thinking                ? kDirect
                                 : conversation.effort == Effort::kMax ? kThinkingMost
-                                                                        : kThinking;
+                                                                      : kThinking;
 }
 
 }  // namespace hadal::recipe

@@ -17,7 +17,8 @@ namespace hadal::recipe {
 
 /// Effort as requests spell it; kEffortNames holds the spellings in this order.
 enum class AskedEffort : uint8_t { kNone, kMinimal, kLow, kMedium, kHigh, kXhigh, kUltra, kMax };
-inline constexpr std::string_view kEffortNames[] = {"none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"};
+inline constexpr std::string_view kEffortNames[] = {"none", "minimal", "low",   "medium",
+                                                    "high", "xhigh",   "ultra", "max"};
 
 /// What a request converts to before its prompt is rendered.
 struct ConvertedRequest {
@@ -45,7 +46,8 @@ Thinking resolve_thinking(std::optional<bool> asked, std::optional<AskedEffort> 
 Result<void> check_temperature(std::optional<float> temperature);
 Result<void> check_top_p(std::optional<float> top_p);
 /// `Invalid max_tokens value, ...` unless 1 <= value <= bound of the mode.
-Result<void> check_max_tokens(std::optional<uint64_t> max_tokens, bool thinking, const ConversionOptions& options);
+Result<void> check_max_tokens(std::optional<uint64_t> max_tokens, bool thinking,
+                              const ConversionOptions& options);
 uint64_t max_tokens_bound(bool thinking, const ConversionOptions& options);
 
 /// Temperature and top_p in force: each version and mode has values of its own that win over the request's.
@@ -55,8 +57,9 @@ void set_sampling(InferenceParams& inference, std::optional<float> temperature, 
 /// `Invalid '<name>': empty string. ...` for the first empty one; more than 16 are refused.
 Result<void> check_stop_sequences(std::span<const std::string> sequences, std::string_view name);
 
-/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit, notices. A call
-/// that is required after reasoning becomes a free choice for the prompt; the constraint keeps the demand.
+/// Fills in what follows from the conversation: thinking, parsing options, constraint, default limit,
+/// notices. A call that is required after reasoning becomes a free choice for the prompt; the constraint
+/// keeps the demand.
 void finish_settings(ConvertedRequest& request);
 
 /// The stage that the answer to a turn to be continued starts in.

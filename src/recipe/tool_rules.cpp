@@ -12,12 +12,14 @@ Result<void> check_tool_name(std::string_view name, std::string_view label) {
   constexpr size_t kLongest = 128;
   if (name.empty()) {
     return fail(ErrorCode::kInvalidArgument,
-                "Invalid '{}': empty string. Expected a string with minimum length 1, but got an empty string instead.",
+                "Invalid '{}': empty string. Expected a string with minimum length 1, but got an empty "
+                "string instead.",
                 label);
   }
   if (name.size() > kLongest) {
     return fail(ErrorCode::kInvalidArgument,
-                "Invalid '{}': string too long. Expected a string with maximum length {}, but got a string with length "
+                "Invalid '{}': string too long. Expected a string with maximum length {}, but got a string "
+                "with length "
                 "{} instead.",
                 label, kLongest, name.size());
   }
@@ -84,12 +86,13 @@ Result<void> choose_tools(Conversation& conversation, std::vector<ToolDefinition
     return {};
   }
   if (choice.kind == Kind::kNamed) {
-    const auto named =
-        std::find_if(tools.begin(), tools.end(), [&](const ToolDefinition& tool) { return tool.name == choice.name; });
+    const auto named = std::find_if(tools.begin(), tools.end(),
+                                    [&](const ToolDefinition& tool) { return tool.name == choice.name; });
     if (named == tools.end()) {
-      return fail(ErrorCode::kInvalidArgument,
-                  "Invalid value for 'tool_call': no function named '{}' was specified in the 'tools' parameter.",
-                  choice.name);
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "Invalid value for 'tool_call': no function named '{}' was specified in the 'tools' parameter.",
+          choice.name);
     }
     std::iter_swap(tools.begin(), named);
     tools.erase(std::next(tools.begin()), tools.end());
@@ -106,8 +109,10 @@ Result<void> choose_tools(Conversation& conversation, std::vector<ToolDefinition
 
 Result<void> check_strict_mix(std::span<const ToolDefinition> tools) {
   const auto is_strict = [](const ToolDefinition& tool) { return tool.strict.value_or(false); };
-  if (std::any_of(tools.begin(), tools.end(), is_strict) && !std::all_of(tools.begin(), tools.end(), is_strict)) {
-    return fail(ErrorCode::kInvalidArgument, "Cannot use strict tool with non-strict tool in the same request");
+  if (std::any_of(tools.begin(), tools.end(), is_strict) &&
+      !std::all_of(tools.begin(), tools.end(), is_strict)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "Cannot use strict tool with non-strict tool in the same request");
   }
   return {};
 }

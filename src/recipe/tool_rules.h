@@ -25,8 +25,9 @@ struct RequestedTool {
 struct RequestedChoice {
   enum class Kind : uint8_t { kAuto, kNone, kRequired, kNamed };
   Kind kind = Kind::kAuto;
-  std::string name;          ///< kNamed
-  bool while_thinking = false;  ///< kRequired may be combined with thinking: the call comes after the reasoning
+  std::string name;  ///< kNamed
+  bool while_thinking =
+      false;  ///< kRequired may be combined with thinking: the call comes after the reasoning
 };
 
 /// A name of 1 to 128 letters, digits, `_` and `-`; otherwise `Invalid '<label>': ...`.
@@ -38,8 +39,8 @@ Result<void> check_unique_names(std::span<const std::string_view> names, std::st
 /// Checks the tools in order, and writes those that are strict anew. Values are allocated in `arena`.
 Result<std::vector<ToolDefinition>> define_tools(std::span<RequestedTool> tools, JsonArena& arena);
 
-/// Sets the conversation's tools and choice: `none` leaves no tools, a named one only that tool. Without tools
-/// every choice but `none` is `auto`.
+/// Sets the conversation's tools and choice: `none` leaves no tools, a named one only that tool. Without
+/// tools every choice but `none` is `auto`.
 Result<void> choose_tools(Conversation& conversation, std::vector<ToolDefinition> tools,
                           const RequestedChoice& choice);
 

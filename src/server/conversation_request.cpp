@@ -69,8 +69,8 @@ tl::unexpected<HttpResponse> refuse_constraint(Protocol protocol, std::string_vi
 /// The members of the body that the recipe's reading does not show.
 Json pick_own_members(Protocol protocol, std::string_view body) {
   std::vector<std::string_view> names = unsupported_field_names(fields_of(protocol));
-  names.insert(names.end(), {"response_format", "output_config", "text", "include", "cache_salt", "priority", "user",
-                             "metadata", "thinking", "thinking_budget"});
+  names.insert(names.end(), {"response_format", "output_config", "text", "include", "cache_salt", "priority",
+                             "user", "metadata", "thinking", "thinking_budget"});
   const auto& sampling = sampling_field_names();
   names.insert(names.end(), sampling.begin(), sampling.end());
   return pick_members(body, names);
@@ -194,8 +194,8 @@ ResponseOr<std::vector<int32_t>> encode(Protocol protocol, const recipe::Prepare
   return std::move(*ids);
 }
 
-/// Responses: `include` asks for the log-probabilities of the text. What else it may ask for is always there, or is of
-/// tools that this server does not run.
+/// Responses: `include` asks for the log-probabilities of the text. What else it may ask for is always there,
+/// or is of tools that this server does not run.
 bool includes_logprobs(const Json& members) {
   const auto include = members.find("include");
   return include != members.end() && include->is_array() &&

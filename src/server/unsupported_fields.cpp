@@ -55,10 +55,8 @@ const Fields& fields_of(UnsupportedFieldsOf protocol) {
                                              {"audio", never},
                                              {"web_search_options", never}});
   static const Fields kMessages = {{"mcp_servers", is_empty}, {"container", never}};
-  static const Fields kResponses = {{"conversation", never},
-                                    {"prompt", never},
-                                    {"background", is_false},
-                                    {"max_tool_calls", never}};
+  static const Fields kResponses = {
+      {"conversation", never}, {"prompt", never}, {"background", is_false}, {"max_tool_calls", never}};
   switch (protocol) {
     case UnsupportedFieldsOf::kCompletions:
       return kCompletions;

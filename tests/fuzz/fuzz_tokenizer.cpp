@@ -1,4 +1,5 @@
-// A tokenizer.json from anyone: it is refused, or it can be used. Decoding id by id gives what decoding at once gives.
+// A tokenizer.json from anyone: it is refused, or it can be used. Decoding id by id gives what decoding at
+// once gives.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 #pragma once
-// What must hold of any request body, in whatever protocol: it is refused with a JSON body and a status of 4xx, or
-// it has a prompt whose special ranges are the spellings of special tokens and whose own text is UTF-8.
+// What must hold of any request body, in whatever protocol: it is refused with a JSON body and a status of
+// 4xx, or it has a prompt whose special ranges are the spellings of special tokens and whose own text is
+// UTF-8.
 
 #include <algorithm>
 #include <cstdint>

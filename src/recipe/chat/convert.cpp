@@ -42,7 +42,8 @@ class MessageConverter {
       HADAL_CHECK(check_calls(index));
       if (from.prefix && index + 1 != messages_.size()) {
         return refuse(
-            "Invalid completion message: prefix set true with message which is not final message or message role is "
+            "Invalid completion message: prefix set true with message which is not final message or message "
+            "role is "
             "not assistant");
       }
       if (from.reasoning) {
@@ -53,7 +54,8 @@ class MessageConverter {
     }
     if (from.role == Role::kTool) {
       if (index >= results_end_) {
-        return refuse("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'");
+        return refuse(
+            "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'");
       }
       message.tool_call_id.emplace(*from.tool_call_id);
     }
@@ -74,7 +76,8 @@ class MessageConverter {
     }
     if (message.tool_calls->empty()) {
       return refuse(
-          "Invalid 'messages[{}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty "
+          "Invalid 'messages[{}].tool_calls': empty array. Expected an array with minimum length 1, but got "
+          "an empty "
           "array instead.",
           index);
     }
@@ -151,9 +154,10 @@ class MessageConverter {
 
   static Result<void> check_file(const ContentPart& part, ImageSource& source) {
     if (part.has_file_id) {
-      return part.file_data ? refuse("{}: file cannot have both file_id and file_data", source.path)
-                            : refuse("{}: file_id is not supported. Pass the image as a base64 data url instead.",
-                                     source.path);
+      return part.file_data
+                 ? refuse("{}: file cannot have both file_id and file_data", source.path)
+                 : refuse("{}: file_id is not supported. Pass the image as a base64 data url instead.",
+                          source.path);
     }
     if (!part.file_data) {
       return refuse("{}: file must have a file_id or file_data", source.path);
@@ -164,7 +168,8 @@ class MessageConverter {
         return {};
       case ImageUrlKind::kUnsupportedData:
         return refuse(
-            "{}: You have uploaded an unsupported file. Please make sure your file is valid and has one of the following "
+            "{}: You have uploaded an unsupported file. Please make sure your file is valid and has one of "
+            "the following "
             "formats: webp, png, jpeg, and gif.",
             source.path);
       default:
@@ -172,14 +177,16 @@ class MessageConverter {
     }
   }
 
-  static Result<void> check_image_url(std::string_view url, size_t index, size_t number, ImageSource& source) {
+  static Result<void> check_image_url(std::string_view url, size_t index, size_t number,
+                                      ImageSource& source) {
     source.kind = ImageSource::Kind::kDataUrl;
     switch (classify_image_url(url)) {
       case ImageUrlKind::kHttp:
         source.kind = ImageSource::Kind::kUrl;
         if (url.size() > kLongestUrl) {
           return refuse(
-              ".messages[{}].image_url.url[{}]: image_url.url external link length {} too long, max link length {}. "
+              ".messages[{}].image_url.url[{}]: image_url.url external link length {} too long, max link "
+              "length {}. "
               "Consider passing file data directly with base64 data url instead.",
               index, number, url.size(), kLongestUrl);
         }
@@ -227,7 +234,8 @@ Result<void> convert_format(const Request& request, ConvertedRequest& converted)
       conversation.json_object = true;
       break;
     case ResponseFormat::Kind::kJsonSchema: {
-      HADAL_TRY(converted.constraint_schema, constraint_schema(*format.schema, format.strict, *conversation.arena));
+      HADAL_TRY(converted.constraint_schema,
+                constraint_schema(*format.schema, format.strict, *conversation.arena));
       conversation.response_schema = *format.schema;
       break;
     }
@@ -248,7 +256,8 @@ Result<void> check_penalty(std::optional<float> penalty, std::string_view name) 
 Result<void> check_stop(const Request& request) {
   if (!request.stop_is_list && !request.stop.empty() && request.stop[0].empty()) {
     return refuse(
-        "Invalid 'stop': empty string. Expected a string with minimum length 1, but got an empty string instead.");
+        "Invalid 'stop': empty string. Expected a string with minimum length 1, but got an empty string "
+        "instead.");
   }
   return check_stop_sequences(request.stop, "stop");
 }
@@ -273,7 +282,9 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   PreparedRequest& prepared = converted.prepared;
   Conversation& conversation = converted.conversation;
   conversation.arena = std::move(arena);
-  conversation.fidelity = {.keep_repeated_reminders = true, .keep_call_order = true, .keep_tool_loop_reasoning = true,
+  conversation.fidelity = {.keep_repeated_reminders = true,
+                           .keep_call_order = true,
+                           .keep_tool_loop_reasoning = true,
                            .keep_opening_reasoning = true};
 
   HADAL_TRY(prepared.model_version, select_model(request.model, options));
@@ -284,9 +295,9 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   for (size_t index = 0; index < request.tools.size(); ++index) {
     HADAL_CHECK(check_tool_name(request.tools[index].name, fmt::format("tools[{}].function.name", index)));
   }
-  HADAL_CHECK(
-      MessageConverter(request.messages, conversation, prepared.model_version, options.special_tokens, converted.notices)
-          .convert());
+  HADAL_CHECK(MessageConverter(request.messages, conversation, prepared.model_version, options.special_tokens,
+                               converted.notices)
+                  .convert());
   if (conversation.thinking &&
       options.reasoning_content_behavior == ConversionOptions::ReasoningContent::kReject) {
     HADAL_CHECK(check_reasoning_passed_back(conversation, !request.tools.empty(), "reasoning_content"));
@@ -311,7 +322,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   }
   HADAL_CHECK(convert_format(request, converted));
   HADAL_CHECK(check_strict_mix(conversation.tools));
-  if (request.response_format.given && conversation.tools_in_force() && conversation.tools[0].strict.value_or(false)) {
+  if (request.response_format.given && conversation.tools_in_force() &&
+      conversation.tools[0].strict.value_or(false)) {
     return refuse("response_format should not be used with tools");
   }
   if (request.n.value_or(1) != 1) {
@@ -335,8 +347,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
     prepared.inference.top_logprobs = static_cast<uint32_t>(*request.top_logprobs);
   }
   prepared.inference.seed = request.seed;
-  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version, conversation.thinking,
-               conversation.tools_in_force());
+  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version,
+               conversation.thinking, conversation.tools_in_force());
   prepared.parsing.stop_sequences = std::move(request.stop);
   prepared.ignored_fields = std::move(request.ignored_fields);
   finish_settings(converted);

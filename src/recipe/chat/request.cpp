@@ -78,7 +78,8 @@ Result<ToolCall> read_call(const JsonValue& value, const Place& place) {
 }
 
 Result<RequestMessage> read_message(const JsonValue& value, const Place& place) {
-  constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool", "latest_reminder", "developer"};
+  constexpr std::string_view kRoles[] = {"system",          "user",     "assistant", "tool",
+                                         "latest_reminder", "developer"};
   HADAL_TRY(const Fields fields, Fields::of(value, place));
   HADAL_TRY(const size_t role, fields.choice("role", kRoles));
   RequestMessage message;
@@ -241,10 +242,26 @@ Result<void> read_sampling(const Fields& fields, Request& request) {
 
 Result<Request> read_request(const JsonValue& body) {
   constexpr std::string_view kUsed[] = {
-      "model",           "messages",     "tools",        "tool_choice",       "parallel_tool_calls",
-      "response_format", "thinking",     "temperature",  "reasoning_effort",  "max_completion_tokens",
-      "top_p",           "max_tokens",   "n",            "frequency_penalty", "presence_penalty",
-      "seed",            "logprobs",     "top_logprobs", "stop",              "stream",
+      "model",
+      "messages",
+      "tools",
+      "tool_choice",
+      "parallel_tool_calls",
+      "response_format",
+      "thinking",
+      "temperature",
+      "reasoning_effort",
+      "max_completion_tokens",
+      "top_p",
+      "max_tokens",
+      "n",
+      "frequency_penalty",
+      "presence_penalty",
+      "seed",
+      "logprobs",
+      "top_logprobs",
+      "stop",
+      "stream",
       "stream_options",
   };
   const Place root;

@@ -25,8 +25,8 @@ struct ContentPart {
 };
 
 struct Content {
-  std::optional<std::string_view> text;              ///< given as one string
-  std::optional<std::vector<ContentPart>> parts;     ///< given as a list
+  std::optional<std::string_view> text;           ///< given as one string
+  std::optional<std::vector<ContentPart>> parts;  ///< given as a list
   bool given() const { return text || parts; }
 };
 

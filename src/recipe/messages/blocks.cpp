@@ -54,7 +54,8 @@ std::span<const BlockType> types_of(BlockContext context) {
 
 Result<ImageField> read_image(const Fields& block) {
   constexpr std::string_view kKinds[] = {"base64", "url", "file"};
-  constexpr std::string_view kMediaTypes[] = {"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"};
+  constexpr std::string_view kMediaTypes[] = {"image/jpeg", "image/jpg", "image/png", "image/gif",
+                                              "image/webp"};
   HADAL_TRY(const JsonValue* source, block.required("source"));
   const Place place(block.place(), "source");
   HADAL_TRY(const Fields fields, Fields::of(*source, place));
@@ -115,7 +116,8 @@ Result<void> read_tool_result(const Fields& fields, Block& block) {
   } else if (content->is_string()) {
     block.plain = content->as_string();
   } else {
-    HADAL_TRY(block.parts, read_blocks(*content, Place(fields.place(), "content"), BlockContext::kToolResult));
+    HADAL_TRY(block.parts,
+              read_blocks(*content, Place(fields.place(), "content"), BlockContext::kToolResult));
   }
   return {};
 }
@@ -182,7 +184,8 @@ Result<Block> read_block(const JsonValue& value, const Place& place, BlockContex
   HADAL_TRY(const Fields fields, Fields::of(value, place));
   const std::span<const BlockType> types = types_of(context);
   HADAL_TRY(const std::string_view name, fields.string("type"));
-  const auto type = std::find_if(types.begin(), types.end(), [&](const BlockType& known) { return known.name == name; });
+  const auto type =
+      std::find_if(types.begin(), types.end(), [&](const BlockType& known) { return known.name == name; });
   if (type == types.end()) {
     std::string expected;
     for (const BlockType& known : types) {

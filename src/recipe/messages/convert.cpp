@@ -14,7 +14,8 @@ tl::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args)
   return fail(ErrorCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
-/// The client's tools; server tools are refused, or left out where the server says so (their names are in `left_out`).
+/// The client's tools; server tools are refused, or left out where the server says so (their names are in
+/// `left_out`).
 Result<std::vector<RequestedTool>> client_tools(std::vector<ToolField>& fields, ModelVersion version,
                                                 const ConversionOptions& options,
                                                 std::vector<std::string>& left_out) {
@@ -37,8 +38,8 @@ Result<std::vector<RequestedTool>> client_tools(std::vector<ToolField>& fields, 
     for (RequestedTool& tool : tools) {
       tool.defer_loading = false;
     }
-  } else if (!tools.empty() &&
-             std::all_of(tools.begin(), tools.end(), [](const RequestedTool& tool) { return tool.defer_loading; })) {
+  } else if (!tools.empty() && std::all_of(tools.begin(), tools.end(),
+                                           [](const RequestedTool& tool) { return tool.defer_loading; })) {
     return refuse("tools: at least one tool must have defer_loading=false. All tools cannot be deferred.");
   }
   return tools;
@@ -112,9 +113,11 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   conversation.thinking = thinking.on;
   conversation.effort = thinking.effort;
   std::vector<std::string> left_out;
-  HADAL_TRY(std::vector<RequestedTool> tools, client_tools(request.tools, prepared.model_version, options, left_out));
+  HADAL_TRY(std::vector<RequestedTool> tools,
+            client_tools(request.tools, prepared.model_version, options, left_out));
   for (const std::string& name : left_out) {
-    converted.notices.add(fmt::format("tool `{}` would be executed by the server: not supported; left out", name));
+    converted.notices.add(
+        fmt::format("tool `{}` would be executed by the server: not supported; left out", name));
   }
   const bool names_left_out =
       request.tool_choice.kind == ToolChoiceField::Kind::kTool &&
@@ -132,7 +135,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
     for (const RequestedTool& tool : tools) {
       names.push_back(tool.name);
     }
-    HistoryConverter history(request.messages, names, conversation, prepared.model_version, options, converted.notices);
+    HistoryConverter history(request.messages, names, conversation, prepared.model_version, options,
+                             converted.notices);
     HADAL_CHECK(history.convert());
     known_from = history.known_from();
   }
@@ -157,17 +161,19 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
     HADAL_CHECK(check_max_tokens(request.max_tokens, conversation.thinking, options));
   }
   if (request.output_schema != nullptr) {
-    HADAL_TRY(converted.constraint_schema, constraint_schema(*request.output_schema, false, *conversation.arena));
+    HADAL_TRY(converted.constraint_schema,
+              constraint_schema(*request.output_schema, false, *conversation.arena));
     conversation.response_schema = *request.output_schema;
   }
 
   prepared.stream = request.stream;
   if (request.max_tokens) {
-    prepared.inference.max_tokens = std::min(*request.max_tokens, max_tokens_bound(conversation.thinking, options));
+    prepared.inference.max_tokens =
+        std::min(*request.max_tokens, max_tokens_bound(conversation.thinking, options));
   }
   prepared.inference.top_k = request.top_k;
-  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version, conversation.thinking,
-               conversation.tools_in_force());
+  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version,
+               conversation.thinking, conversation.tools_in_force());
   prepared.parsing.stop_sequences = std::move(request.stop_sequences);
   prepared.ignored_fields = std::move(request.ignored_fields);
   finish_settings(converted);

@@ -20,15 +20,16 @@ void join(std::string& text, std::string_view more) {
 }
 
 std::string document_text(const Block& block) {
-  return fmt::format("[Unsupported document type: {}]", block.media_type.empty() ? "unknown" : block.media_type);
+  return fmt::format("[Unsupported document type: {}]",
+                     block.media_type.empty() ? "unknown" : block.media_type);
 }
 
 /// Says "error" where the text does not say so itself.
 std::string_view error_mark(std::string_view text) {
   constexpr std::string_view kError = "error";
-  const bool says_so = text.size() >= kError.size() &&
-                       std::equal(kError.begin(), kError.end(), text.begin(),
-                                  [](char a, char b) { return a == (b | 0x20); });
+  const bool says_so =
+      text.size() >= kError.size() &&
+      std::equal(kError.begin(), kError.end(), text.begin(), [](char a, char b) { return a == (b | 0x20); });
   return says_so ? "" : "Error: ";
 }
 
@@ -90,13 +91,15 @@ std::string HistoryConverter::unanswered() const {
 
 Result<void> HistoryConverter::refuse_unanswered(size_t index, std::string_view space) const {
   return refuse(
-      "messages.{}:{}`tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block "
+      "messages.{}:{}`tool_use` ids were found without `tool_result` blocks immediately after: {}. Each "
+      "`tool_use` block "
       "must have a corresponding `tool_result` block in the next message.",
       index, space, unanswered());
 }
 
 /// What may only be in messages of one role.
-Result<void> HistoryConverter::refuse_misplaced(size_t index, const Block& block, RequestMessage::Role role) const {
+Result<void> HistoryConverter::refuse_misplaced(size_t index, const Block& block,
+                                                RequestMessage::Role role) const {
   using enum RequestMessage::Role;
   const auto only_in = [&](std::string_view kind, std::string_view where) {
     return refuse("messages.{}: `{}` blocks can only be in `{}` messages", index, kind, where);
@@ -145,8 +148,9 @@ void HistoryConverter::push_content(Role role) {
 bool HistoryConverter::results_go_on(size_t index) const {
   const bool only_results = std::all_of(messages_[index].blocks.begin(), messages_[index].blocks.end(),
                                         [](const Block& block) { return block.kind == Kind::kToolResult; });
-  return only_results && index + 1 < messages_.size() && messages_[index + 1].role == RequestMessage::Role::kUser &&
-         !messages_[index + 1].blocks.empty() && messages_[index + 1].blocks[0].kind == Kind::kToolResult;
+  return only_results && index + 1 < messages_.size() &&
+         messages_[index + 1].role == RequestMessage::Role::kUser && !messages_[index + 1].blocks.empty() &&
+         messages_[index + 1].blocks[0].kind == Kind::kToolResult;
 }
 
 Result<void> HistoryConverter::convert_user(size_t index) {
@@ -204,13 +208,15 @@ Result<void> HistoryConverter::convert_result(size_t index, size_t number, const
   const auto call = calls_.find(block.id);
   if (call == calls_.end()) {
     return refuse(
-        "unexpected `messages.{}.content.{}: tool_use_id` found in `tool_result` blocks: {}. Each `tool_result` block "
+        "unexpected `messages.{}.content.{}: tool_use_id` found in `tool_result` blocks: {}. Each "
+        "`tool_result` block "
         "must have a corresponding `tool_use` block in the previous message.",
         index, number, block.id);
   }
   if (call->second) {
     return refuse(
-        "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
+        "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` "
+        "blocks with id: "
         "{}",
         index, number, block.id);
   }
@@ -257,9 +263,11 @@ Result<void> HistoryConverter::convert_result(size_t index, size_t number, const
   return {};
 }
 
-Result<void> HistoryConverter::check_tool_reference(size_t index, size_t number, std::string_view name) const {
+Result<void> HistoryConverter::check_tool_reference(size_t index, size_t number,
+                                                    std::string_view name) const {
   if (!std::binary_search(tool_names_.begin(), tool_names_.end(), name)) {
-    return refuse("messages.{}.content.{}: tool reference '{}' not found in available tools", index, number, name);
+    return refuse("messages.{}.content.{}: tool reference '{}' not found in available tools", index, number,
+                  name);
   }
   return {};
 }
@@ -281,7 +289,8 @@ Result<void> HistoryConverter::add_image(const ImageField& image, const std::str
       }
       if (image.data.size() > kLongestUrl) {
         return refuse(
-            "{}: external link length {} too long, max link length {}. Consider passing file data directly with base64 "
+            "{}: external link length {} too long, max link length {}. Consider passing file data directly "
+            "with base64 "
             "data url instead.",
             error_path, image.data.size(), kLongestUrl);
       }
@@ -352,13 +361,15 @@ Result<void> HistoryConverter::convert_assistant(size_t index) {
   return {};
 }
 
-Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t number, const Block& block, Message& turn) {
+Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t number, const Block& block,
+                                                       Message& turn) {
   HADAL_CHECK(refuse_misplaced(index, block, RequestMessage::Role::kAssistant));
-  const bool is_content = block.kind == Kind::kText || block.kind == Kind::kImage || block.kind == Kind::kDocument ||
-                          block.kind == Kind::kSearchResult;
+  const bool is_content = block.kind == Kind::kText || block.kind == Kind::kImage ||
+                          block.kind == Kind::kDocument || block.kind == Kind::kSearchResult;
   if (is_content && !calls_.empty()) {
     return refuse(
-        "messages.{}.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` "
+        "messages.{}.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each "
+        "`tool_use` "
         "block must have a corresponding `tool_result` block in the next message.",
         index, number, unanswered());
   }
@@ -399,7 +410,8 @@ Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t numb
       if (!drops_server_blocks_) {
         return refuse("Unsupported content block: server tools are not supported");
       }
-      notices_.add(fmt::format("messages.{}.content.{}: server tools are not supported; left out", index, number));
+      notices_.add(
+          fmt::format("messages.{}.content.{}: server tools are not supported; left out", index, number));
       break;
     case Kind::kToolUse:
       if (!calls_.emplace(block.id, false).second) {
@@ -408,8 +420,9 @@ Result<void> HistoryConverter::convert_assistant_block(size_t index, size_t numb
       if (!turn.tool_calls) {
         turn.tool_calls.emplace();
       }
-      turn.tool_calls->push_back({std::string(block.id), std::string(block.name),
-                                  json_text(*block.input, is_v4_ ? JsonStyle::kPromptV4 : JsonStyle::kPromptV41)});
+      turn.tool_calls->push_back(
+          {std::string(block.id), std::string(block.name),
+           json_text(*block.input, is_v4_ ? JsonStyle::kPromptV4 : JsonStyle::kPromptV41)});
       break;
     default:
       break;

@@ -21,8 +21,8 @@ Result<RequestMessage> read_message(const JsonValue& value, const Place& place) 
     return message;
   }
   const bool is_assistant = message.role == RequestMessage::Role::kAssistant;
-  HADAL_TRY(message.blocks,
-            read_blocks(*content, content_place, is_assistant ? BlockContext::kAssistant : BlockContext::kMessage));
+  HADAL_TRY(message.blocks, read_blocks(*content, content_place,
+                                        is_assistant ? BlockContext::kAssistant : BlockContext::kMessage));
   return message;
 }
 
@@ -158,9 +158,9 @@ Result<void> check_metadata(const Fields& fields) {
 }  // namespace
 
 Result<Request> read_request(const JsonValue& body) {
-  constexpr std::string_view kUsed[] = {"model",         "messages",   "system", "tools",       "tool_choice",
-                                        "thinking",      "max_tokens", "top_p",  "temperature", "top_k",
-                                        "output_config", "stream",     "metadata", "stop_sequences"};
+  constexpr std::string_view kUsed[] = {
+      "model", "messages",    "system", "tools",         "tool_choice", "thinking", "max_tokens",
+      "top_p", "temperature", "top_k",  "output_config", "stream",      "metadata", "stop_sequences"};
   const Place root;
   HADAL_TRY(const Fields fields, Fields::of(body, root));
   Request request;

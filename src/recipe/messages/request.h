@@ -39,18 +39,18 @@ struct Block {
     kToolReference,
   };
   Kind kind = Kind::kText;
-  std::string_view text;              ///< kText, kThinking: the text; kSearchResult: its source
-  std::string_view id;                ///< kToolUse, kToolResult
-  std::string_view name;              ///< kToolUse, kToolAddition, kToolReference
-  const JsonValue* input = nullptr;   ///< kToolUse
-  ImageField image;                   ///< kImage
-  std::string_view title;             ///< kDocument, kSearchResult; may be empty
-  std::string_view context;           ///< kDocument; may be empty
-  std::string_view media_type;        ///< kDocument; may be empty
-  bool is_error = false;              ///< kToolResult
+  std::string_view text;             ///< kText, kThinking: the text; kSearchResult: its source
+  std::string_view id;               ///< kToolUse, kToolResult
+  std::string_view name;             ///< kToolUse, kToolAddition, kToolReference
+  const JsonValue* input = nullptr;  ///< kToolUse
+  ImageField image;                  ///< kImage
+  std::string_view title;            ///< kDocument, kSearchResult; may be empty
+  std::string_view context;          ///< kDocument; may be empty
+  std::string_view media_type;       ///< kDocument; may be empty
+  bool is_error = false;             ///< kToolResult
   /// Text of a kToolResult or kDocument that was given as a string.
   std::optional<std::string_view> plain;
-  std::vector<Block> parts;           ///< content of a kToolResult, kDocument or kSearchResult
+  std::vector<Block> parts;  ///< content of a kToolResult, kDocument or kSearchResult
 };
 
 struct RequestMessage {

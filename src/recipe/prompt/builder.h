@@ -30,8 +30,8 @@ class PromptBuilder {
     }
   }
 
-  /// What the model itself said: marks of places in an image (SpecialToken::kRef and after) become tokens again,
-  /// all else stays text.
+  /// What the model itself said: marks of places in an image (SpecialToken::kRef and after) become tokens
+  /// again, all else stays text.
   void model_text(std::string_view text);
 
   /// The content of a message; its images become special tokens.

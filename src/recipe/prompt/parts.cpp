@@ -26,7 +26,8 @@ constexpr std::string_view kToolsHead =
     "String parameters should be specified as is and set `string=\"true\"`. For all other types (numbers, "
     "booleans, arrays, objects), pass the value in JSON format and set `string=\"false\"`.\n"
     "\n"
-    "If thinking_mode is enabled (triggered by {), you MUST output your complete reasoning inside {...} BEFORE "
+    "If thinking_mode is enabled (triggered by {), you MUST output your complete reasoning inside {...} "
+    "BEFORE "
     "any tool calls or final response.\n"
     "\n"
     "Otherwise, output directly after } with tool calls or final response.\n"
@@ -40,7 +41,8 @@ void append_tag(PromptBuilder& prompt, std::string_view open, const DsmlStyle& s
   prompt.text(style.space);
 }
 
-void append_parameter(PromptBuilder& prompt, std::string_view key, const JsonValue& value, const DsmlStyle& style) {
+void append_parameter(PromptBuilder& prompt, std::string_view key, const JsonValue& value,
+                      const DsmlStyle& style) {
   append_tag(prompt, "<", style);
   prompt.text("parameter name=\"");
   prompt.text(key);

@@ -12,9 +12,9 @@ namespace hadal::recipe {
 
 /// How a model version spells tool markup.
 struct DsmlStyle {
-  std::string_view space;        ///< between the DSML token and a tag name
-  std::string_view block;        ///< name of the tag around all calls of a turn
-  bool line_for_no_parameters;   ///< whether a call without parameters has an empty line in it
+  std::string_view space;       ///< between the DSML token and a tag name
+  std::string_view block;       ///< name of the tag around all calls of a turn
+  bool line_for_no_parameters;  ///< whether a call without parameters has an empty line in it
   JsonStyle json;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kHighEffort =
     "Reasoning Effort: Absolute maximum with no shortcuts permitted.\n"
-    "You MUST be very thorough in your thinking and comprehensively decompose the problem to resolve the root "
+    "You MUST be very thorough in your thinking and comprehensively decompose the problem to resolve the "
+    "root "
     "cause, rigorously stress-testing your logic against all potential paths, edge cases, and adversarial "
     "scenarios.\n"
     "Explicitly write out your entire deliberation process, documenting every intermediate step, considered "
@@ -76,7 +77,8 @@ class RendererV4 {
   enum class OpenTurn { kNone, kUser, kResults };
 
   bool is_continued(size_t index) const {
-    return index + 1 == messages_.size() && messages_[index].role == Role::kAssistant && messages_[index].prefix;
+    return index + 1 == messages_.size() && messages_[index].role == Role::kAssistant &&
+           messages_[index].prefix;
   }
 
   /// Effort, all system messages, tools and format.
@@ -171,14 +173,15 @@ class RendererV4 {
     open_turn_ = OpenTurn::kResults;
   }
 
-  /// Brings the results of a turn, which are the messages after it, in the order of its calls. Where calls go by
-  /// their ids, so do the results, and other messages in their place come after them. Fewer messages than calls
-  /// stay as they are.
+  /// Brings the results of a turn, which are the messages after it, in the order of its calls. Where calls go
+  /// by their ids, so do the results, and other messages in their place come after them. Fewer messages than
+  /// calls stay as they are.
   void order_results(size_t turn) {
     const bool by_id = !conversation_.fidelity.keep_call_order;
     std::vector<ToolCall>& calls = *messages_[turn].tool_calls;
     if (by_id) {
-      std::stable_sort(calls.begin(), calls.end(), [](const ToolCall& a, const ToolCall& b) { return a.id < b.id; });
+      std::stable_sort(calls.begin(), calls.end(),
+                       [](const ToolCall& a, const ToolCall& b) { return a.id < b.id; });
     }
     if (messages_.size() - turn - 1 < calls.size()) {
       return;
@@ -188,8 +191,8 @@ class RendererV4 {
     const CallOrder order(by_id ? std::span<const ToolCall>() : calls);
     const auto key = [&](const Message& message) {
       const std::string_view id = message.tool_call_id ? std::string_view(*message.tool_call_id) : "";
-      return std::tuple(message.role != Role::kTool, by_id ? message.tool_call_id.has_value() : order.place(id),
-                        by_id ? id : "");
+      return std::tuple(message.role != Role::kTool,
+                        by_id ? message.tool_call_id.has_value() : order.place(id), by_id ? id : "");
     };
     const auto before = [&](const Message& a, const Message& b) { return key(a) < key(b); };
     if (!std::is_sorted(first, last, before)) {
@@ -229,6 +232,8 @@ class RendererV4 {
 
 }  // namespace
 
-void render_v4(Conversation& conversation, PromptBuilder& prompt) { RendererV4(conversation, prompt).render(); }
+void render_v4(Conversation& conversation, PromptBuilder& prompt) {
+  RendererV4(conversation, prompt).render();
+}
 
 }  // namespace hadal::recipe

@@ -55,7 +55,8 @@ class RendererV41 {
 
  private:
   bool is_continued(size_t index) const {
-    return index + 1 == messages_.size() && messages_[index].role == Role::kAssistant && messages_[index].prefix;
+    return index + 1 == messages_.size() && messages_[index].role == Role::kAssistant &&
+           messages_[index].prefix;
   }
 
   /// Effort, first system message, tools and format. Returns the first message that is left.
@@ -122,7 +123,8 @@ class RendererV41 {
   /// Adjacent user and tool messages share one user turn. Returns the message after them.
   size_t render_user_turn(size_t begin) {
     size_t end = begin;
-    while (end < messages_.size() && (messages_[end].role == Role::kUser || messages_[end].role == Role::kTool)) {
+    while (end < messages_.size() &&
+           (messages_[end].role == Role::kUser || messages_[end].role == Role::kTool)) {
       ++end;
     }
     const std::span<Message> turn = std::span(messages_).subspan(begin, end - begin);
@@ -152,8 +154,8 @@ class RendererV41 {
     sort_tool_results(turn, [&](const Message& message) { return order.place(*message.tool_call_id); });
   }
 
-  /// Where no tools are in force, history goes without its reasoning. A turn to be continued keeps it, and so do calls
-  /// of the running tool loop.
+  /// Where no tools are in force, history goes without its reasoning. A turn to be continued keeps it, and so
+  /// do calls of the running tool loop.
   bool keeps_reasoning(size_t index) const {
     const Message& message = messages_[index];
     const bool has_reasoning = message.reasoning && !message.reasoning->empty();
@@ -164,7 +166,8 @@ class RendererV41 {
     if (is_continued(index)) {
       return index > 0 || (fidelity.keep_opening_reasoning && (has_reasoning || message.content.empty()));
     }
-    return fidelity.keep_tool_loop_reasoning && index >= tool_loop_start_ && message.tool_calls && has_reasoning;
+    return fidelity.keep_tool_loop_reasoning && index >= tool_loop_start_ && message.tool_calls &&
+           has_reasoning;
   }
 
   void render_assistant(size_t index) {
@@ -202,6 +205,8 @@ class RendererV41 {
 
 }  // namespace
 
-void render_v41(Conversation& conversation, PromptBuilder& prompt) { RendererV41(conversation, prompt).render(); }
+void render_v41(Conversation& conversation, PromptBuilder& prompt) {
+  RendererV41(conversation, prompt).render();
+}
 
 }  // namespace hadal::recipe

@@ -13,14 +13,15 @@ namespace hadal::recipe {
 
 /// The first message of the running tool loop: the one after the last user, system or reminder message.
 inline size_t tool_loop_start(const Conversation& conversation) {
-  const auto last = std::find_if(conversation.messages.rbegin(), conversation.messages.rend(), [](const Message& m) {
-    return m.role == Role::kUser || m.role == Role::kSystem || m.role == Role::kLatestReminder;
-  });
+  const auto last =
+      std::find_if(conversation.messages.rbegin(), conversation.messages.rend(), [](const Message& m) {
+        return m.role == Role::kUser || m.role == Role::kSystem || m.role == Role::kLatestReminder;
+      });
   return static_cast<size_t>(conversation.messages.rend() - last);
 }
 
-/// Puts the tool messages of `group` that have a call id in the order given by `rank`, stable, and leaves all other
-/// messages where they are. n log n.
+/// Puts the tool messages of `group` that have a call id in the order given by `rank`, stable, and leaves all
+/// other messages where they are. n log n.
 template <class Rank>
 void sort_tool_results(std::span<Message> group, Rank rank) {
   std::vector<size_t> slots;

@@ -24,9 +24,10 @@ Result<void> check_input(const Request& request, const ConversionOptions& option
     return refuse("previous_response_id: not supported: responses are not stored here");
   }
   if (!request.unsupported_field.empty()) {
-    return refuse("{}: not supported: there are no stored conversations and prompts here, and nothing runs in the "
-                  "background",
-                  request.unsupported_field);
+    return refuse(
+        "{}: not supported: there are no stored conversations and prompts here, and nothing runs in the "
+        "background",
+        request.unsupported_field);
   }
   if (!request.input && !request.input_text && request.instructions.value_or("").empty()) {
     return refuse("Either input or instructions must be provided");
@@ -40,7 +41,9 @@ Result<void> check_input(const Request& request, const ConversionOptions& option
   }
   for (size_t index = 0; index < request.input->size(); ++index) {
     if ((*request.input)[index].type == "item_reference") {
-      return refuse("input[{}]: item_reference cannot be resolved; send the item itself, or previous_response_id", index);
+      return refuse(
+          "input[{}]: item_reference cannot be resolved; send the item itself, or previous_response_id",
+          index);
     }
   }
   return {};
@@ -52,7 +55,9 @@ std::string input_items_text(const Request& request) {
     return "[]";
   }
   std::string text = json_text(*request.input_json);
-  return request.input_json->is_string() ? fmt::format(R"([{{"type":"message","role":"user","content":{}}}])", text) : text;
+  return request.input_json->is_string()
+             ? fmt::format(R"([{{"type":"message","role":"user","content":{}}}])", text)
+             : text;
 }
 
 /// Puts the items of earlier responses in front of the input, as if the client had sent them; how many.
@@ -78,8 +83,9 @@ Result<size_t> add_previous_items(std::string_view items, Request& request, Json
   return num_previous;
 }
 
-Result<void> convert_input(Request& request, ToolTable& tools, Conversation& conversation, ModelVersion version,
-                           const ConversionOptions& options, std::vector<KnownFrom>& known_from) {
+Result<void> convert_input(Request& request, ToolTable& tools, Conversation& conversation,
+                           ModelVersion version, const ConversionOptions& options,
+                           std::vector<KnownFrom>& known_from) {
   HADAL_CHECK(check_input(request, options));
   size_t num_previous = 0;
   if (request.previous_response_id) {
@@ -142,7 +148,8 @@ Result<RequestedChoice> requested_choice(const ToolChoiceField& field, const Too
 }
 
 /// The tools that an `allowed_tools` choice leaves callable.
-Result<void> restrict_tools(const ToolChoiceField& field, const ToolTable& tools, ConvertedRequest& converted) {
+Result<void> restrict_tools(const ToolChoiceField& field, const ToolTable& tools,
+                            ConvertedRequest& converted) {
   if (field.kind != ToolChoiceField::Kind::kAllowed || !converted.conversation.tools_in_force()) {
     return {};
   }
@@ -150,9 +157,11 @@ Result<void> restrict_tools(const ToolChoiceField& field, const ToolTable& tools
   for (const ToolChoiceField::Name& name : field.allowed) {
     std::string shown = shown_choice(name, tools);
     const auto& all = converted.conversation.tools;
-    if (std::none_of(all.begin(), all.end(), [&](const ToolDefinition& tool) { return tool.name == shown; })) {
-      return refuse("Invalid value for 'tool_call': no function named '{}' was specified in the 'tools' parameter.",
-                    shown);
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const ToolDefinition& tool) { return tool.name == shown; })) {
+      return refuse(
+          "Invalid value for 'tool_call': no function named '{}' was specified in the 'tools' parameter.",
+          shown);
     }
     callable.insert(std::move(shown));
   }
@@ -195,7 +204,8 @@ Result<void> check_json_word(const Request& request, const Conversation& convers
       std::none_of(conversation.messages.begin(), conversation.messages.end(),
                    [](const Message& message) { return mentions_json(message.content); })) {
     return refuse(
-        "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.");
+        "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
+        "'json_object'.");
   }
   return {};
 }
@@ -209,8 +219,9 @@ Result<void> convert_format(const Request& request, ConvertedRequest& converted)
       conversation.json_object = true;
       break;
     case FormatField::Kind::kJsonSchema: {
-      HADAL_TRY(converted.constraint_schema, constraint_schema(*request.format.schema, request.format.strict.value_or(false),
-                                                               *conversation.arena));
+      HADAL_TRY(converted.constraint_schema,
+                constraint_schema(*request.format.schema, request.format.strict.value_or(false),
+                                  *conversation.arena));
       conversation.response_schema = *request.format.schema;
       break;
     }
@@ -273,8 +284,8 @@ Result<ConvertedRequest> convert_request(Request&& request, const ConversionOpti
   if (request.top_logprobs) {
     prepared.inference.top_logprobs = static_cast<uint32_t>(*request.top_logprobs);
   }
-  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version, conversation.thinking,
-               conversation.tools_in_force());
+  set_sampling(prepared.inference, request.temperature, request.top_p, prepared.model_version,
+               conversation.thinking, conversation.tools_in_force());
   prepared.echo = make_echo(request);
   if (options.keep_input) {
     prepared.input_items = input_items_text(request);

@@ -9,7 +9,9 @@
 namespace hadal::recipe::responses {
 namespace {
 
-Json or_null(const std::optional<std::string_view>& text) { return text ? Json(*text) : Json(); }
+Json or_null(const std::optional<std::string_view>& text) {
+  return text ? Json(*text) : Json();
+}
 
 /// The double that prints like the float that the client wrote.
 double as_written(float value) {
@@ -33,7 +35,9 @@ Json echo_web_search(const ToolField& tool) {
     const JsonValue* value = object != nullptr ? object->find(key) : nullptr;
     return value != nullptr ? to_json(*value) : Json();
   };
-  Json out{{"type", tool.type}, {"search_context_size", field(tool.json, "search_context_size")}, {"user_location", nullptr}};
+  Json out{{"type", tool.type},
+           {"search_context_size", field(tool.json, "search_context_size")},
+           {"user_location", nullptr}};
   const JsonValue* location = tool.json->find("user_location");
   if (location != nullptr && location->is_object()) {
     Json& place = out["user_location"] = Json::object();
@@ -79,7 +83,8 @@ Json echo_tools(const std::vector<ToolField>& tools) {
             Json{{"type", "tool_search"},
                  {"execution", or_null(tool.execution)},
                  {"description", or_null(tool.function.description)},
-                 {"parameters", tool.function.parameters != nullptr ? to_json(*tool.function.parameters) : Json()}});
+                 {"parameters",
+                  tool.function.parameters != nullptr ? to_json(*tool.function.parameters) : Json()}});
         break;
       case ToolField::Kind::kWebSearch:
         if (!tool.type.starts_with("web_search_preview")) {

@@ -56,7 +56,8 @@ void append_found_search(std::string& out, const ToolField& tool) {
   append_nullable(out, "execution", tool.execution);
   append_nullable(out, "description", tool.function.description);
   out += R"(,"parameters":)";
-  append_json(out, tool.function.parameters != nullptr ? *tool.function.parameters : JsonValue(), JsonStyle::kCompact);
+  append_json(out, tool.function.parameters != nullptr ? *tool.function.parameters : JsonValue(),
+              JsonStyle::kCompact);
   out += "},";
 }
 
@@ -93,8 +94,9 @@ std::string found_tools_text(std::span<const ToolField> tools) {
 
 }  // namespace
 
-HistoryConverter::HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools, Conversation& conversation,
-                                   ModelVersion version, const ConversionOptions& options)
+HistoryConverter::HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools,
+                                   Conversation& conversation, ModelVersion version,
+                                   const ConversionOptions& options)
     : items_(items),
       num_previous_(num_previous),
       tools_(tools),
@@ -124,7 +126,8 @@ Result<void> HistoryConverter::convert_item(size_t index) {
   Item& item = items_[index];
   switch (item.kind) {
     case Item::Kind::kLeftOut:
-      tools_.notices.add(fmt::format("{}: items of type `{}` are not supported; left out", place_of(index), item.type));
+      tools_.notices.add(
+          fmt::format("{}: items of type `{}` are not supported; left out", place_of(index), item.type));
       return {};
     case Item::Kind::kSearchCall:
     case Item::Kind::kSearchOutput:
@@ -145,12 +148,13 @@ Result<void> HistoryConverter::convert_item(size_t index) {
 }
 
 Result<void> HistoryConverter::convert_reasoning(const Item& item) {
-  std::string text =
-      fmt::format("{}", fmt::join(item.reasoning.empty() && uses_summaries_ ? item.summary : item.reasoning, "\n"));
+  std::string text = fmt::format(
+      "{}", fmt::join(item.reasoning.empty() && uses_summaries_ ? item.summary : item.reasoning, "\n"));
   if (text.empty()) {
     return unanswered_.empty() ? Result<void>() : finish_turn();
   }
-  if (!turn_is_open_ || !conversation_.messages.back().content.empty() || conversation_.messages.back().tool_calls) {
+  if (!turn_is_open_ || !conversation_.messages.back().content.empty() ||
+      conversation_.messages.back().tool_calls) {
     HADAL_CHECK(finish_turn());
   }
   Message& turn = open_turn();
@@ -207,7 +211,8 @@ void HistoryConverter::append_answers() {
   }
   answers_.clear();
   if (!is_v4_) {
-    std::sort(calls.begin(), calls.end(), [](const ToolCall& one, const ToolCall& other) { return one.id < other.id; });
+    std::sort(calls.begin(), calls.end(),
+              [](const ToolCall& one, const ToolCall& other) { return one.id < other.id; });
     std::sort(answers.begin(), answers.end(), [](const Message& one, const Message& other) {
       return *one.tool_call_id < *other.tool_call_id;
     });
@@ -252,7 +257,8 @@ Result<void> HistoryConverter::convert_call(size_t index) {
   }
   if (item.call_id.empty()) {
     return refuse(
-        "Invalid '{}.call_id': empty string. Expected a string with minimum length 1, but got an empty string "
+        "Invalid '{}.call_id': empty string. Expected a string with minimum length 1, but got an empty "
+        "string "
         "instead.",
         place_of(index));
   }
@@ -265,8 +271,8 @@ Result<void> HistoryConverter::convert_call(size_t index) {
     turn.tool_calls.emplace();
   }
   unanswered_.emplace(item.call_id, turn.tool_calls->size());
-  turn.tool_calls->push_back({std::string(item.call_id), tools_.shown_name(item.name, item.name_space),
-                              std::move(item.arguments)});
+  turn.tool_calls->push_back(
+      {std::string(item.call_id), tools_.shown_name(item.name, item.name_space), std::move(item.arguments)});
   return {};
 }
 
@@ -312,8 +318,7 @@ void HistoryConverter::convert_content(const Item& item, size_t index) {
         break;
       case ContentPart::Kind::kImage:
         if (content_.supports_images()) {
-          content_.image(
-              {part.image_kind, part.detail, place_of(index), std::string(part.image_url)});
+          content_.image({part.image_kind, part.detail, place_of(index), std::string(part.image_url)});
         } else {
           content_.image_notice();
         }
@@ -352,7 +357,8 @@ Result<void> HistoryConverter::check_images(size_t index) {
 Result<void> HistoryConverter::check_image(Item& item, size_t index, size_t number) {
   ContentPart& part = item.content.parts[number];
   const bool is_message = item.kind == Item::Kind::kMessage;
-  const std::string place = fmt::format("{}.{}[{}]", place_of(index), is_message ? "content" : "output", number);
+  const std::string place =
+      fmt::format("{}.{}[{}]", place_of(index), is_message ? "content" : "output", number);
   if (part.has_file_id && !part.image_url.empty()) {
     return refuse("{}: input_image cannot have both image_url and file_id", place);
   }
@@ -369,7 +375,8 @@ Result<void> HistoryConverter::check_image(Item& item, size_t index, size_t numb
     case ImageUrlKind::kHttp:
       if (part.image_url.size() > kLongestUrl) {
         return refuse(
-            "{}: image_url external link length {} too long, max link length {}. Consider passing file data directly with "
+            "{}: image_url external link length {} too long, max link length {}. Consider passing file data "
+            "directly with "
             "base64 data url instead.",
             place, part.image_url.size(), kLongestUrl);
       }

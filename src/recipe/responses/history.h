@@ -23,8 +23,8 @@ struct KnownFrom {
 class HistoryConverter {
  public:
   /// The first `num_previous` items are those of earlier responses.
-  HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools, Conversation& conversation, ModelVersion version,
-                   const ConversionOptions& options);
+  HistoryConverter(std::span<Item> items, size_t num_previous, ToolTable& tools, Conversation& conversation,
+                   ModelVersion version, const ConversionOptions& options);
 
   Result<void> convert();
 
@@ -54,15 +54,16 @@ class HistoryConverter {
   Conversation& conversation_;
   ContentBuilder content_;
   const bool is_v4_;
-  /// Whether summaries stand in for reasoning that a client did not give back; not where giving it back is demanded.
+  /// Whether summaries stand in for reasoning that a client did not give back; not where giving it back is
+  /// demanded.
   const bool uses_summaries_;
   /// Whether the last message is a turn of the assistant to which more may be added.
   bool turn_is_open_ = false;
   /// Calls of the last turn that are not answered yet -> place among the calls; and the answers by place.
   std::map<std::string_view, size_t> unanswered_;
   std::map<size_t, Message> answers_;
-  std::vector<std::vector<std::string>> found_;     ///< tools found by answers of the last turn
-  std::map<std::string_view, bool> all_calls_;      ///< every call id so far; whether it was answered
+  std::vector<std::vector<std::string>> found_;  ///< tools found by answers of the last turn
+  std::map<std::string_view, bool> all_calls_;   ///< every call id so far; whether it was answered
   std::vector<KnownFrom> known_from_;
 };
 

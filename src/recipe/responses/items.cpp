@@ -13,7 +13,8 @@ enum class ContentContext { kMessage, kAssistant, kOutput };
 
 Result<ContentPart> read_part(const JsonValue& value, const Place& place, ContentContext context) {
   constexpr std::string_view kOutputTypes[] = {"input_text", "input_image", "input_file"};
-  constexpr std::string_view kMessageTypes[] = {"input_text", "input_image", "input_file", "output_text", "refusal"};
+  constexpr std::string_view kMessageTypes[] = {"input_text", "input_image", "input_file", "output_text",
+                                                "refusal"};
   const std::span<const std::string_view> types = context == ContentContext::kOutput ? std::span(kOutputTypes)
                                                   : context == ContentContext::kMessage
                                                       ? std::span(kMessageTypes).first(4)
@@ -75,8 +76,8 @@ Result<void> read_message(const Fields& fields, Item& item) {
   HADAL_TRY(const size_t role, fields.choice("role", kRoles));
   item.role = static_cast<Item::Role>(role);
   const bool is_assistant = item.role == Item::Role::kAssistant;
-  HADAL_TRY(item.content,
-            read_content(fields, "content", is_assistant ? ContentContext::kAssistant : ContentContext::kMessage));
+  HADAL_TRY(item.content, read_content(fields, "content",
+                                       is_assistant ? ContentContext::kAssistant : ContentContext::kMessage));
   return {};
 }
 

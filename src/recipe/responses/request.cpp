@@ -55,7 +55,8 @@ Result<void> read_allowed_tools(const Fields& fields, ToolChoiceField& choice) {
 
 Result<ToolChoiceField> read_tool_choice(const JsonValue& value, const Place& place) {
   constexpr std::string_view kModes[] = {"auto", "none", "required"};
-  constexpr std::string_view kTypes[] = {"function", "custom", "web_search", "web_search_2025_08_26", "allowed_tools"};
+  constexpr std::string_view kTypes[] = {"function", "custom", "web_search", "web_search_2025_08_26",
+                                         "allowed_tools"};
   constexpr std::string_view kExpected = "`none`, `auto`, `required` or an object";
   ToolChoiceField choice;
   choice.json = &value;
@@ -173,7 +174,8 @@ std::string_view find_unsupported(const Fields& fields) {
     }
   }
   const JsonValue* background = fields.value("background");
-  return background != nullptr && background->is_bool() && background->as_bool() ? "background" : std::string_view();
+  return background != nullptr && background->is_bool() && background->as_bool() ? "background"
+                                                                                 : std::string_view();
 }
 
 }  // namespace
@@ -220,10 +222,24 @@ Result<ToolField> read_tool(const JsonValue& value, const Place& place) {
 }
 
 Result<Request> read_request(const JsonValue& body) {
-  constexpr std::string_view kUsed[] = {
-      "model",       "instructions",         "input",  "tools", "tool_choice",  "parallel_tool_calls", "reasoning",
-      "text",        "temperature",          "top_p",  "user",  "top_logprobs", "max_output_tokens",   "stream",
-      "conversation", "previous_response_id", "prompt", "background"};
+  constexpr std::string_view kUsed[] = {"model",
+                                        "instructions",
+                                        "input",
+                                        "tools",
+                                        "tool_choice",
+                                        "parallel_tool_calls",
+                                        "reasoning",
+                                        "text",
+                                        "temperature",
+                                        "top_p",
+                                        "user",
+                                        "top_logprobs",
+                                        "max_output_tokens",
+                                        "stream",
+                                        "conversation",
+                                        "previous_response_id",
+                                        "prompt",
+                                        "background"};
   const Place root;
   HADAL_TRY(const Fields fields, Fields::of(body, root));
   Request request;
@@ -246,7 +262,8 @@ Result<Request> read_request(const JsonValue& body) {
       return wrong_value(Place(place, "type"), "a choice that can be met without tools", "allowed_tools");
     }
   }
-  if (const JsonValue* parallel = fields.value("parallel_tool_calls"); parallel != nullptr && parallel->is_bool()) {
+  if (const JsonValue* parallel = fields.value("parallel_tool_calls");
+      parallel != nullptr && parallel->is_bool()) {
     request.parallel_tool_calls = parallel->as_bool();
   }
   HADAL_CHECK(read_reasoning(fields, request));

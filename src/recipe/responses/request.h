@@ -20,13 +20,13 @@ namespace hadal::recipe::responses {
 struct ContentPart {
   enum class Kind : uint8_t { kText, kImage, kFile };
   Kind kind = Kind::kText;
-  std::string_view text;                      ///< kText
-  std::string_view image_url;                 ///< kImage; empty if not given
+  std::string_view text;                                   ///< kText
+  std::string_view image_url;                              ///< kImage; empty if not given
   ImageSource::Kind image_kind = ImageSource::Kind::kUrl;  ///< kImage; known after the check
-  bool has_file_id = false;                   ///< kImage
-  ImageDetail detail = ImageDetail::kHigh;    ///< kImage
-  std::string_view filename;                  ///< kFile; may be empty
-  std::string_view file_data;                 ///< kFile; may be empty
+  bool has_file_id = false;                                ///< kImage
+  ImageDetail detail = ImageDetail::kHigh;                 ///< kImage
+  std::string_view filename;                               ///< kFile; may be empty
+  std::string_view file_data;                              ///< kFile; may be empty
 };
 
 struct Content {
@@ -57,16 +57,16 @@ struct Item {
   enum class Kind : uint8_t { kMessage, kReasoning, kCall, kOutput, kSearchCall, kSearchOutput, kLeftOut };
   enum class Role : uint8_t { kUser, kAssistant, kSystem, kDeveloper };
   Kind kind = Kind::kMessage;
-  Role role = Role::kUser;                           ///< kMessage
-  Content content;                                   ///< kMessage, kOutput
-  std::vector<std::string_view> reasoning;           ///< kReasoning
-  std::vector<std::string_view> summary;             ///< kReasoning
-  std::string_view call_id;                          ///< calls and outputs
-  std::string_view name;                             ///< kCall
-  std::optional<std::string_view> name_space;        ///< kCall
-  std::string arguments;                             ///< calls; JSON text
-  std::vector<ToolField> tools;                      ///< kSearchOutput
-  std::string_view type;                             ///< kLeftOut
+  Role role = Role::kUser;                     ///< kMessage
+  Content content;                             ///< kMessage, kOutput
+  std::vector<std::string_view> reasoning;     ///< kReasoning
+  std::vector<std::string_view> summary;       ///< kReasoning
+  std::string_view call_id;                    ///< calls and outputs
+  std::string_view name;                       ///< kCall
+  std::optional<std::string_view> name_space;  ///< kCall
+  std::string arguments;                       ///< calls; JSON text
+  std::vector<ToolField> tools;                ///< kSearchOutput
+  std::string_view type;                       ///< kLeftOut
 };
 
 struct ToolChoiceField {

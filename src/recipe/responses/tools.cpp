@@ -18,17 +18,18 @@ std::string custom_description(const ToolField& tool) {
   const JsonValue* definition = tool.format != nullptr ? tool.format->find("definition") : nullptr;
   if (definition != nullptr && definition->is_string()) {
     text += text.empty() ? "" : "\n\n";
-    text += fmt::format("The input must follow this {}:\n{}",
-                        syntax != nullptr && syntax->is_string() ? fmt::format("{} grammar", syntax->as_string())
-                                                                 : "grammar",
-                        definition->as_string());
+    text += fmt::format(
+        "The input must follow this {}:\n{}",
+        syntax != nullptr && syntax->is_string() ? fmt::format("{} grammar", syntax->as_string()) : "grammar",
+        definition->as_string());
   }
   return text;
 }
 
 /// {"type":"object","additionalProperties":false,"properties":{"input":{...}},"required":["input"]}
 JsonValue free_text_parameters(std::string_view description, JsonArena& arena) {
-  const JsonMember input[] = {{"type", JsonValue::string("string")}, {"description", JsonValue::string(description)}};
+  const JsonMember input[] = {{"type", JsonValue::string("string")},
+                              {"description", JsonValue::string(description)}};
   const JsonMember properties[] = {{"input", JsonValue::object(arena.copy(std::span(input)))}};
   const JsonValue required[] = {JsonValue::string("input")};
   const JsonMember schema[] = {
@@ -59,7 +60,8 @@ std::vector<std::string> ToolTable::add_found(std::span<const ToolField> tools, 
   return add_all(tools, place, true);
 }
 
-std::vector<std::string> ToolTable::add_all(std::span<const ToolField> tools, const std::string& place, bool is_found) {
+std::vector<std::string> ToolTable::add_all(std::span<const ToolField> tools, const std::string& place,
+                                            bool is_found) {
   reserve_names(tools);
   std::vector<std::string> names;
   for (size_t index = 0; index < tools.size(); ++index) {
@@ -94,7 +96,8 @@ Result<void> ToolTable::check_namespace(const ToolField& tool, const std::string
     const ToolField& inner = tool.tools[index];
     if (inner.kind == ToolField::Kind::kCustom) {
       return refuse(
-          "Currently custom tools are not allowed inside a namespace. Found custom tool '{}' in {}.tools[{}].",
+          "Currently custom tools are not allowed inside a namespace. Found custom tool '{}' in "
+          "{}.tools[{}].",
           inner.function.name, place, index);
     }
     HADAL_CHECK(check_tool_name(inner.function.name, fmt::format("{}.tools[{}].name", place, index)));
@@ -114,7 +117,8 @@ void ToolTable::reserve_names(std::span<const ToolField> tools) {
   }
 }
 
-void ToolTable::add(const ToolField& tool, const std::string& place, bool is_found, std::vector<std::string>& names) {
+void ToolTable::add(const ToolField& tool, const std::string& place, bool is_found,
+                    std::vector<std::string>& names) {
   const size_t first = tools_.size();
   switch (tool.kind) {
     case ToolField::Kind::kFunction:
@@ -125,7 +129,8 @@ void ToolTable::add(const ToolField& tool, const std::string& place, bool is_fou
       break;
     case ToolField::Kind::kToolSearch:
       if (tool.execution != "client") {
-        notices.add(fmt::format("{}: a tool search that the server executes is not supported; left out", place));
+        notices.add(
+            fmt::format("{}: a tool search that the server executes is not supported; left out", place));
       } else if (version_ != ModelVersion::kV4) {
         has_tool_search = true;
         add_function(tool.function, std::string(tool.function.name), "", is_found);
@@ -134,7 +139,8 @@ void ToolTable::add(const ToolField& tool, const std::string& place, bool is_fou
     case ToolField::Kind::kNamespace:
       for (const ToolField& inner : tool.tools) {
         std::string name = new_name(tool.function.name, inner.function.name);
-        namespaces.emplace(name, std::pair(std::string(tool.function.name), std::string(inner.function.name)));
+        namespaces.emplace(name,
+                           std::pair(std::string(tool.function.name), std::string(inner.function.name)));
         // V4 knows no namespaces: their descriptions are not part of a tool's.
         const std::string_view description =
             version_ == ModelVersion::kV4 ? "" : tool.function.description.value_or("");
@@ -154,8 +160,8 @@ void ToolTable::add(const ToolField& tool, const std::string& place, bool is_fou
   }
 }
 
-void ToolTable::add_function(const FunctionField& function, std::string name, std::string_view name_space_description,
-                             bool is_found) {
+void ToolTable::add_function(const FunctionField& function, std::string name,
+                             std::string_view name_space_description, bool is_found) {
   RequestedTool tool;
   tool.name = std::move(name);
   if (!name_space_description.empty()) {

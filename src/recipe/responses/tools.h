@@ -1,5 +1,6 @@
 #pragma once
-// The tools of a Responses request as the prompt shows them: names with namespaces, descriptions, custom tools.
+// The tools of a Responses request as the prompt shows them: names with namespaces, descriptions, custom
+// tools.
 
 #include <map>
 #include <optional>
@@ -21,8 +22,8 @@ class ToolTable {
   ToolTable(ModelVersion version, const ConversionOptions& options, JsonArena& arena, Notices& left_out)
       : notices(left_out), version_(version), options_(options), arena_(arena) {}
 
-  /// Checks names and kinds of the declared tools and takes them in. Tools of kinds that cannot be served are left
-  /// out with a notice.
+  /// Checks names and kinds of the declared tools and takes them in. Tools of kinds that cannot be served are
+  /// left out with a notice.
   Result<void> declare(std::span<const ToolField> tools);
 
   /// Checks names and kinds of tools. `place` names their list in errors.
@@ -63,8 +64,8 @@ class ToolTable {
   const ConversionOptions& options_;
   JsonArena& arena_;
   std::vector<RequestedTool> tools_;
-  std::set<std::string> taken_;                    ///< names that the prompt has already
-  std::map<std::string, size_t> next_suffix_;      ///< of each name that was taken when it was wanted
+  std::set<std::string> taken_;                ///< names that the prompt has already
+  std::map<std::string, size_t> next_suffix_;  ///< of each name that was taken when it was wanted
   std::map<std::pair<std::string, std::string>, std::string> names_;  ///< (namespace, name) -> shown name
 };
 

@@ -50,7 +50,8 @@ Result<void> check_different(const JsonValue& value) {
 
 bool is_names(const JsonValue& value) {
   return value.is_array() &&
-         std::all_of(value.items().begin(), value.items().end(), [](const JsonValue& item) { return item.is_string(); }) &&
+         std::all_of(value.items().begin(), value.items().end(),
+                     [](const JsonValue& item) { return item.is_string(); }) &&
          all_different(value.items());
 }
 
@@ -71,7 +72,8 @@ Result<void> check_not_empty(const JsonValue& value) {
 
 Result<void> check_type(const JsonValue& value) {
   const auto is_type = [](const JsonValue& item) {
-    return item.is_string() && std::find(std::begin(kTypes), std::end(kTypes), item.as_string()) != std::end(kTypes);
+    return item.is_string() &&
+           std::find(std::begin(kTypes), std::end(kTypes), item.as_string()) != std::end(kTypes);
   };
   const bool is_types = value.is_array() && !value.items().empty() &&
                         std::all_of(value.items().begin(), value.items().end(), is_type) &&
@@ -83,7 +85,8 @@ Result<void> check_type(const JsonValue& value) {
 }
 
 Result<void> check_count(const JsonValue& value) {
-  const bool whole = value.is_integer() || (value.is_number() && std::floor(value.as_double()) == value.as_double());
+  const bool whole =
+      value.is_integer() || (value.is_number() && std::floor(value.as_double()) == value.as_double());
   HADAL_CHECK(expect_kind(value, whole, "integer"));
   if (value.as_double() < 0) {
     return fault(value, "is less than the minimum of 0");
@@ -276,7 +279,8 @@ Result<void> check_tool_schema(const JsonValue& schema) {
   HADAL_CHECK(check_schema(schema));
   const JsonValue* type = schema.find("type");
   if (type == nullptr || !type->is_string() || type->as_string() != "object") {
-    return fail(ErrorCode::kInvalidArgument, "schema must be a JSON Schema of 'type: \"object\"', got 'type: {}'.",
+    return fail(ErrorCode::kInvalidArgument,
+                "schema must be a JSON Schema of 'type: \"object\"', got 'type: {}'.",
                 type != nullptr ? json_text(*type) : "null");
   }
   return {};

@@ -6,8 +6,8 @@
 
 namespace hadal::recipe {
 
-/// Checks a schema of draft 4, 6, 7, 2019-09 or 2020-12 (`$schema` selects; 2020-12 without it). References are
-/// only looked up inside the document: nothing is ever fetched. Linear in the size of the schema, up to a
+/// Checks a schema of draft 4, 6, 7, 2019-09 or 2020-12 (`$schema` selects; 2020-12 without it). References
+/// are only looked up inside the document: nothing is ever fetched. Linear in the size of the schema, up to a
 /// logarithm. The error is a sentence about the first fault, without a prefix.
 Result<void> check_schema(const JsonValue& schema);
 

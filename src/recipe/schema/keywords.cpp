@@ -103,8 +103,9 @@ static_assert(std::is_sorted(std::begin(kKeywords), std::end(kKeywords),
 }  // namespace
 
 std::optional<KeywordRule> keyword_rule(std::string_view name, Draft draft) {
-  const auto* at = std::lower_bound(std::begin(kKeywords), std::end(kKeywords), name,
-                                    [](const Keyword& keyword, std::string_view key) { return keyword.name < key; });
+  const auto* at =
+      std::lower_bound(std::begin(kKeywords), std::end(kKeywords), name,
+                       [](const Keyword& keyword, std::string_view key) { return keyword.name < key; });
   for (; at != std::end(kKeywords) && at->name == name; ++at) {
     if ((at->drafts & static_cast<uint8_t>(draft)) != 0) {
       return at->rule;

@@ -13,29 +13,29 @@ namespace hadal::recipe {
 enum class Draft : uint8_t { k4 = 1, k6 = 2, k7 = 4, k2019 = 8, k2020 = 16 };
 
 enum class KeywordRule : uint8_t {
-  kSchema,         ///< a schema
-  kSchemaOrBool,   ///< draft 4: a schema or a boolean
-  kSchemaList,     ///< a non-empty list of schemas
-  kSchemaOrList,   ///< a schema or a list of schemas (`items` of old drafts)
-  kSchemaMap,      ///< an object of schemas
-  kPatternMap,     ///< an object of schemas whose keys are patterns
-  kDependencies,   ///< an object of schemas or lists of names
+  kSchema,        ///< a schema
+  kSchemaOrBool,  ///< draft 4: a schema or a boolean
+  kSchemaList,    ///< a non-empty list of schemas
+  kSchemaOrList,  ///< a schema or a list of schemas (`items` of old drafts)
+  kSchemaMap,     ///< an object of schemas
+  kPatternMap,    ///< an object of schemas whose keys are patterns
+  kDependencies,  ///< an object of schemas or lists of names
   kString,
-  kReference,      ///< a string that is a URI reference
-  kId,             ///< a string that is a URI reference without a fragment
-  kAnchor,         ///< a string that is a plain name
-  kPattern,        ///< a string that is a regular expression
+  kReference,  ///< a string that is a URI reference
+  kId,         ///< a string that is a URI reference without a fragment
+  kAnchor,     ///< a string that is a plain name
+  kPattern,    ///< a string that is a regular expression
   kBoolean,
   kBooleanMap,
   kNumber,
-  kPositive,       ///< a number above 0
-  kCount,          ///< an integer of at least 0
+  kPositive,  ///< a number above 0
+  kCount,     ///< an integer of at least 0
   kList,
-  kNonEmptySet,    ///< a list of at least one value, all different
-  kNames,          ///< a list of different strings
-  kSomeNames,      ///< the same, not empty
-  kNamesMap,       ///< an object of lists of different strings
-  kType,           ///< a type name or a list of different ones
+  kNonEmptySet,  ///< a list of at least one value, all different
+  kNames,        ///< a list of different strings
+  kSomeNames,    ///< the same, not empty
+  kNamesMap,     ///< an object of lists of different strings
+  kType,         ///< a type name or a list of different ones
 };
 
 /// The rule of a keyword in a draft; nullopt: the draft does not know it.

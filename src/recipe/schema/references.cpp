@@ -12,7 +12,9 @@
 namespace hadal::recipe {
 namespace {
 
-bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
 
 struct Uri {
   std::string_view without_fragment;
@@ -87,7 +89,8 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
                                               : std::string(base_path.substr(0, slash + 1))) +
              merged;
   }
-  return std::string(base.substr(0, path)) + normal_path(merged) + std::string(reference.substr(reference_query));
+  return std::string(base.substr(0, path)) + normal_path(merged) +
+         std::string(reference.substr(reference_query));
 }
 
 std::string percent_decoded(std::string_view text) {
@@ -155,8 +158,8 @@ class ReferenceChecker {
     return id.empty() ? base : intern(resolve_uri(*base, id));
   }
 
-  /// Finds every id and anchor, also in schemas that nothing leads to. Ids are limited in number and length, as
-  /// each is kept in full, resolved against the ones around it.
+  /// Finds every id and anchor, also in schemas that nothing leads to. Ids are limited in number and length,
+  /// as each is kept in full, resolved against the ones around it.
   Result<void> collect_resources() {
     constexpr size_t kMostIds = 1024;
     constexpr size_t kLongestId = 2048;
@@ -168,7 +171,8 @@ class ReferenceChecker {
       const Place place = left.back();
       left.pop_back();
       if (id_of(*place.schema, draft_).size() > kLongestId || uris_.size() > kMostIds) {
-        return fail(ErrorCode::kResourceExhausted, "more than {} ids, or one of more than {} bytes", kMostIds, kLongestId);
+        return fail(ErrorCode::kResourceExhausted, "more than {} ids, or one of more than {} bytes", kMostIds,
+                    kLongestId);
       }
       const std::string* base = base_inside(*place.schema, place.base);
       if (base != place.base) {
@@ -246,14 +250,16 @@ class ReferenceChecker {
 
   static Result<void> missing_resource(const std::string& target, std::string_view reference) {
     if (!has_scheme(target)) {
-      return fail(ErrorCode::kInvalidArgument,
-                  "Resource '{}' is not present in a registry and retrieving it failed: No base URI is available",
-                  reference);
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "Resource '{}' is not present in a registry and retrieving it failed: No base URI is available",
+          reference);
     }
-    return fail(ErrorCode::kInvalidArgument,
-                "Resource '{0}' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot "
-                "fetch {0}",
-                target);
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "Resource '{0}' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot "
+        "fetch {0}",
+        target);
   }
 
   Result<void> follow_pointer(const JsonValue& resource, std::string_view fragment, const std::string* base) {
@@ -284,7 +290,8 @@ class ReferenceChecker {
     }
     std::string key;
     for (size_t at = 0; at < escaped.size(); ++at) {
-      if (escaped[at] == '~' && at + 1 < escaped.size() && (escaped[at + 1] == '0' || escaped[at + 1] == '1')) {
+      if (escaped[at] == '~' && at + 1 < escaped.size() &&
+          (escaped[at + 1] == '0' || escaped[at + 1] == '1')) {
         key += escaped[++at] == '0' ? '~' : '/';
       } else {
         key += escaped[at];
@@ -325,15 +332,16 @@ Result<void> check_uri_reference(std::string_view text) {
     const char c = text[at];
     if (c == '%') {
       if (at + 2 >= text.size() || !is_hex(text[at + 1]) || !is_hex(text[at + 2])) {
-        return fail(ErrorCode::kInvalidArgument, "Invalid URI reference '{}': invalid percent-encoded octet at index {}",
-                    text, at);
+        return fail(ErrorCode::kInvalidArgument,
+                    "Invalid URI reference '{}': invalid percent-encoded octet at index {}", text, at);
       }
       at += 2;
       continue;
     }
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!plain && kAllowed.find(c) == std::string_view::npos) {
-      return fail(ErrorCode::kInvalidArgument, "Invalid URI reference '{}': unexpected character at index {}", text, at);
+      return fail(ErrorCode::kInvalidArgument, "Invalid URI reference '{}': unexpected character at index {}",
+                  text, at);
     }
   }
   return {};

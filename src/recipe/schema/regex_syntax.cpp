@@ -9,10 +9,18 @@
 namespace hadal::recipe {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+bool is_word(char c) {
+  return is_letter(c) || is_digit(c) || c == '_';
+}
 
 class Checker {
  public:
@@ -238,7 +246,8 @@ class Checker {
     return code;
   }
 
-  /// After the backslash. `code` (inside classes): set to the code point that the escape stands for, if it is one.
+  /// After the backslash. `code` (inside classes): set to the code point that the escape stands for, if it is
+  /// one.
   bool check_escape(std::optional<uint32_t>* code) {
     if (at_end()) {
       return false;
@@ -365,6 +374,8 @@ class Checker {
 
 }  // namespace
 
-bool is_regex(std::string_view pattern) { return Checker(pattern).check(); }
+bool is_regex(std::string_view pattern) {
+  return Checker(pattern).check();
+}
 
 }  // namespace hadal::recipe

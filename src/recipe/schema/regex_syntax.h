@@ -6,8 +6,8 @@
 namespace hadal::recipe {
 
 /// Checks the syntax of an ECMA-262 pattern (Unicode mode; a `]` that opens a class is a member of it, as
-/// elsewhere), with the inline flags and possessive quantifiers that other engines add. No backtracking and no
-/// recursion: linear time on any input.
+/// elsewhere), with the inline flags and possessive quantifiers that other engines add. No backtracking and
+/// no recursion: linear time on any input.
 bool is_regex(std::string_view pattern);
 
 }  // namespace hadal::recipe

@@ -12,7 +12,8 @@
 namespace hadal::recipe {
 namespace {
 
-constexpr std::string_view kAllTypes[] = {"object", "string", "number", "integer", "boolean", "array", "null"};
+constexpr std::string_view kAllTypes[] = {"object",  "string", "number", "integer",
+                                          "boolean", "array",  "null"};
 constexpr std::string_view kScalarTypes[] = {"string", "number", "integer", "boolean", "null"};
 constexpr std::string_view kFormats[] = {"email", "hostname", "ipv4", "ipv6", "uuid"};
 /// Where definitions stand. The first is what the reference package understands, the others what schemas use.
@@ -233,8 +234,8 @@ class FormChecker {
   static Result<void> check_number_keyword(bool integer, std::string_view key, const JsonValue& value);
 };
 
-constexpr std::string_view kNumberKeywords[] = {"const",   "default",          "minimum",          "maximum",
-                                                "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
+constexpr std::string_view kNumberKeywords[] = {
+    "const", "default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
 
 Result<void> FormChecker::check_number_keyword(bool integer, std::string_view key, const JsonValue& value) {
   if (!contains(kNumberKeywords, key)) {
@@ -292,7 +293,8 @@ class Normalizer {
     }
   }
 
-  Result<void> normalize_typed(std::string_view type, const JsonValue& schema, bool may_be_empty, Members& out) {
+  Result<void> normalize_typed(std::string_view type, const JsonValue& schema, bool may_be_empty,
+                               Members& out) {
     if (type == "object") {
       return normalize_object(schema, may_be_empty, out);
     }
@@ -352,7 +354,8 @@ class Normalizer {
   Result<void> normalize_definitions(const JsonValue& schema, Members& out) {
     for (const std::string_view key : kDefinitions) {
       const JsonValue* definitions = schema.find(key);
-      if (definitions == nullptr || !definitions->is_object() || (key != kDefinitions[0] && !keep_definitions_)) {
+      if (definitions == nullptr || !definitions->is_object() ||
+          (key != kDefinitions[0] && !keep_definitions_)) {
         continue;
       }
       if (key != kDefinitions[0]) {
@@ -426,8 +429,8 @@ bool has_local_reference(const JsonValue& value) {
                      [](const JsonMember& member) { return has_local_reference(member.value); });
 }
 
-Result<JsonValue> canonical(const JsonValue& schema, std::string_view prefix, std::string_view what, bool may_be_empty,
-                            JsonArena& arena) {
+Result<JsonValue> canonical(const JsonValue& schema, std::string_view prefix, std::string_view what,
+                            bool may_be_empty, JsonArena& arena) {
   const auto explain = [&](Error error) {
     if (error.code == ErrorCode::kUnsupported) {
       error.message = fmt::format("{}{}", prefix, error.message);

@@ -1,8 +1,9 @@
 // Reading and writing JSON as requests and prompts need it.
 
+#include "recipe/json_text.h"
+
 #include <gtest/gtest.h>
 
-#include "recipe/json_text.h"
 #include "recipe/json_value.h"
 
 namespace hadal::recipe {
@@ -15,9 +16,11 @@ std::string read_and_write(std::string_view text, JsonStyle style = JsonStyle::k
 }
 
 TEST(JsonReader, TakesWhatTheStandardTakes) {
-  EXPECT_EQ(read_and_write(" \t\r\n[1 , -2.50,true,false,null,\"\",{},[]]\n"), R"([1,-2.5,true,false,null,"",{},[]])");
+  EXPECT_EQ(read_and_write(" \t\r\n[1 , -2.50,true,false,null,\"\",{},[]]\n"),
+            R"([1,-2.5,true,false,null,"",{},[]])");
   EXPECT_EQ(read_and_write(R"({"b":1,"a":2,"":3})"), R"({"b":1,"a":2,"":3})");
-  EXPECT_EQ(read_and_write(R"("\u0041\u00e9\ud83d\ude00\/\"\\\b\f\n\r\t\u0000")"), "\"Aé😀/\\\"\\\\\\b\\f\\n\\r\\t\\u0000\"");
+  EXPECT_EQ(read_and_write(R"("\u0041\u00e9\ud83d\ude00\/\"\\\b\f\n\r\t\u0000")"),
+            "\"Aé😀/\\\"\\\\\\b\\f\\n\\r\\t\\u0000\"");
   EXPECT_EQ(read_and_write("\"\x7F\u2028\""), "\"\x7F\u2028\"");
   EXPECT_EQ(read_and_write("18446744073709551615"), "18446744073709551615");
   EXPECT_EQ(read_and_write("-9223372036854775808"), "-9223372036854775808");
@@ -41,13 +44,60 @@ TEST(JsonReader, OfARepeatedKeyTheFirstPlaceAndTheLastValueCount) {
 }
 
 TEST(JsonReader, RefusesWhatTheStandardRefuses) {
-  const std::string_view texts[] = {
-      "", " ", "nul", "nulll", "True", "NaN", "Infinity", "-Infinity", "-", "+1", "01", "1.", ".5", "1e", "1e+", "0x10",
-      "1e400", "-1e999", "[1,]", "[,1]", "[1 2]", "[", "]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{'a':1}",
-      "{\"a\":1", "\"", "\"\\\"", "\"\\x\"", "\"\\u12g4\"", "\"\\u123\"", "\"\n\"", "\"\t\"", "1 1", "{}{}", "[1]x",
-      "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\\ud800x\"", "\"\\udc00\\ud800\"",
-      "\"\xC0\xAF\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xFF\"", "\"\xE2\x82\"", "\xEF\xBB\xBF{}",
-      std::string_view("\"a\0b\"", 5), std::string_view("{}\0", 3), "/**/1", "{\"a\":1 /*x*/}"};
+  const std::string_view texts[] = {"",
+                                    " ",
+                                    "nul",
+                                    "nulll",
+                                    "True",
+                                    "NaN",
+                                    "Infinity",
+                                    "-Infinity",
+                                    "-",
+                                    "+1",
+                                    "01",
+                                    "1.",
+                                    ".5",
+                                    "1e",
+                                    "1e+",
+                                    "0x10",
+                                    "1e400",
+                                    "-1e999",
+                                    "[1,]",
+                                    "[,1]",
+                                    "[1 2]",
+                                    "[",
+                                    "]",
+                                    "{\"a\"}",
+                                    "{\"a\":}",
+                                    "{\"a\":1,}",
+                                    "{a:1}",
+                                    "{'a':1}",
+                                    "{\"a\":1",
+                                    "\"",
+                                    "\"\\\"",
+                                    "\"\\x\"",
+                                    "\"\\u12g4\"",
+                                    "\"\\u123\"",
+                                    "\"\n\"",
+                                    "\"\t\"",
+                                    "1 1",
+                                    "{}{}",
+                                    "[1]x",
+                                    "\"\\ud800\"",
+                                    "\"\\udc00\"",
+                                    "\"\\ud800\\u0041\"",
+                                    "\"\\ud800x\"",
+                                    "\"\\udc00\\ud800\"",
+                                    "\"\xC0\xAF\"",
+                                    "\"\xED\xA0\x80\"",
+                                    "\"\xF4\x90\x80\x80\"",
+                                    "\"\xFF\"",
+                                    "\"\xE2\x82\"",
+                                    "\xEF\xBB\xBF{}",
+                                    std::string_view("\"a\0b\"", 5),
+                                    std::string_view("{}\0", 3),
+                                    "/**/1",
+                                    "{\"a\":1 /*x*/}"};
   for (const std::string_view text : texts) {
     EXPECT_TRUE(read_and_write(text).starts_with("ERROR ")) << text << " -> " << read_and_write(text);
   }

@@ -32,14 +32,18 @@ class Schema {
   JsonValue value_;
 };
 
-std::string error_of(const std::string& text) { return Schema(text).error(); }
+std::string error_of(const std::string& text) {
+  return Schema(text).error();
+}
 
 TEST(SchemaCheck, TakesSchemas) {
-  for (const char* text :
-       {"true", "{}", R"({"type":["string","null"],"pattern":"^a","enum":[1,1.5,"x"]})",
-        R"({"$defs":{"a":{"type":"object"}},"$ref":"#/$defs/a"})", R"({"anyOf":[{"$ref":"#"}],"unknown":{"type":5}})",
-        R"({"$schema":"http://json-schema.org/draft-07/schema#","items":[{},true],"dependencies":{"a":["b"]}})",
-        R"({"$id":"https://e.x/s","$defs":{"n":{"$id":"n","$anchor":"here","type":"number"}},"$ref":"n#here"})"}) {
+  for (
+      const char* text :
+      {"true", "{}", R"({"type":["string","null"],"pattern":"^a","enum":[1,1.5,"x"]})",
+       R"({"$defs":{"a":{"type":"object"}},"$ref":"#/$defs/a"})",
+       R"({"anyOf":[{"$ref":"#"}],"unknown":{"type":5}})",
+       R"({"$schema":"http://json-schema.org/draft-07/schema#","items":[{},true],"dependencies":{"a":["b"]}})",
+       R"({"$id":"https://e.x/s","$defs":{"n":{"$id":"n","$anchor":"here","type":"number"}},"$ref":"n#here"})"}) {
     EXPECT_EQ(error_of(text), "") << text;
   }
 }
@@ -48,9 +52,10 @@ TEST(SchemaCheck, RefusesWhatIsNone) {
   for (const char* text :
        {"5", "[]", R"({"type":"strin"})", R"({"type":["string","string"]})", R"({"required":["a","a"]})",
         R"({"minLength":-1})", R"({"minLength":1.5})", R"({"multipleOf":0})", R"({"properties":[]})",
-        R"({"properties":{"a":5}})", R"({"anyOf":[]})", R"({"pattern":"("})", R"({"patternProperties":{"[":{}}})",
-        R"({"$ref":"#/$defs/none"})", R"({"$ref":"https://elsewhere.example/s"})", R"({"$ref":"#nowhere"})",
-        R"({"$ref":"a b"})", R"({"uniqueItems":1})", R"({"enum":{}})"}) {
+        R"({"properties":{"a":5}})", R"({"anyOf":[]})", R"({"pattern":"("})",
+        R"({"patternProperties":{"[":{}}})", R"({"$ref":"#/$defs/none"})",
+        R"({"$ref":"https://elsewhere.example/s"})", R"({"$ref":"#nowhere"})", R"({"$ref":"a b"})",
+        R"({"uniqueItems":1})", R"({"enum":{}})"}) {
     EXPECT_NE(error_of(text), "") << text;
   }
 }
@@ -84,14 +89,17 @@ TEST(SchemaCheck, HugeSchemasTakeLinearTime) {
 }
 
 TEST(Regex, TellsPatternsFromText) {
-  for (const char* pattern :
-       {"", "a", "^a$", "a|", "|", "(a)", "(?:a)", "(?=a)b", "(?!a)", "(?<=a)b", "(?<n>a)\\k<n>", "a*", "a+?", "a{2}",
-        "a{2,}", "a{2,3}?", "[a-z]", "[^\\d\\-]", "[]a]", "\\d\\w\\s\\b\\.", "\\u0041", "\\u{1F600}", "\\x41", "\\p{L}",
-        "\\cA", "日本", "[\\]]", "(a|b)*c"}) {
+  for (const char* pattern : {"",        "a",          "^a$",           "a|",
+                              "|",       "(a)",        "(?:a)",         "(?=a)b",
+                              "(?!a)",   "(?<=a)b",    "(?<n>a)\\k<n>", "a*",
+                              "a+?",     "a{2}",       "a{2,}",         "a{2,3}?",
+                              "[a-z]",   "[^\\d\\-]",  "[]a]",          "\\d\\w\\s\\b\\.",
+                              "\\u0041", "\\u{1F600}", "\\x41",         "\\p{L}",
+                              "\\cA",    "日本",       "[\\]]",         "(a|b)*c"}) {
     EXPECT_TRUE(is_regex(pattern)) << pattern;
   }
-  for (const char* pattern : {"(", ")", "(a", "a)", "[", "[a", "*", "+a", "a{3,2}", "(?a", "(?<n>", "\\", "[z-a]",
-                              "\\u{110000}", "(?<1>a)", "(?P<n>a", "a**", "[]"}) {
+  for (const char* pattern : {"(", ")", "(a", "a)", "[", "[a", "*", "+a", "a{3,2}", "(?a", "(?<n>", "\\",
+                              "[z-a]", "\\u{110000}", "(?<1>a)", "(?P<n>a", "a**", "[]"}) {
     EXPECT_FALSE(is_regex(pattern)) << pattern;
   }
 }
@@ -111,19 +119,24 @@ TEST(Regex, HostilePatternsTakeLinearTime) {
 }
 
 TEST(StrictSchema, HasOneForm) {
-  EXPECT_EQ(Schema(R"({"title":"T","properties":{"b":{"maxLength":3,"pattern":"a","type":"string"}},"type":"object"})")
-                .strict(),
-            R"({"type":"object","properties":{"b":{"type":"string","pattern":"a"}},"additionalProperties":false,"required":["b"]})");
+  EXPECT_EQ(
+      Schema(
+          R"({"title":"T","properties":{"b":{"maxLength":3,"pattern":"a","type":"string"}},"type":"object"})")
+          .strict(),
+      R"({"type":"object","properties":{"b":{"type":"string","pattern":"a"}},"additionalProperties":false,"required":["b"]})");
   EXPECT_TRUE(Schema(R"({"type":"string"})").strict().starts_with("ERROR"));
   EXPECT_TRUE(Schema(R"({"type":"object","properties":{"a":{}}})").strict().starts_with("ERROR"));
-  EXPECT_TRUE(Schema(R"({"type":"object","properties":{"a":{"type":"string"}},"required":[]})").strict().starts_with("ERROR"));
+  EXPECT_TRUE(Schema(R"({"type":"object","properties":{"a":{"type":"string"}},"required":[]})")
+                  .strict()
+                  .starts_with("ERROR"));
   EXPECT_TRUE(Schema(R"({"type":"object","additionalProperties":true})").strict().starts_with("ERROR"));
 }
 
 TEST(StrictSchema, KeepsTheDefinitionsThatItUses) {
-  const std::string strict = Schema(R"({"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],
+  const std::string strict =
+      Schema(R"({"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],
                                         "$defs":{"n":{"type":"number","title":"x"}}})")
-                                 .strict();
+          .strict();
   EXPECT_NE(strict.find(R"("a":{"$ref":"#/$defs/n"})"), std::string::npos) << strict;
   EXPECT_NE(strict.find(R"("$defs":{"n":{"type":"number"}})"), std::string::npos) << strict;
   EXPECT_EQ(error_of(strict), "");

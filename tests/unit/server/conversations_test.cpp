@@ -472,8 +472,9 @@ TEST_F(Conversations, TheContextLimitIsExact) {
     EXPECT_NE(error.at("message").get<std::string>().find(std::to_string(context_limit)), std::string::npos);
     EXPECT_NE(error["message"].get<std::string>().find(std::to_string(context_limit + 1)), std::string::npos);
     // Messages has no code for it: clients read the numbers out of this phrase.
-    const std::string phrase = fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ",
-                                           prompt_tokens, room + 1, context_limit);
+    const std::string phrase =
+        fmt::format("input length and `max_tokens` exceed context limit: {} + {} > {}. ", prompt_tokens,
+                    room + 1, context_limit);
     EXPECT_EQ(error["message"].get<std::string>().starts_with(phrase), path == kMessages);
     if (path == kMessages) {
       EXPECT_EQ(error.at("type"), "invalid_request_error");
