@@ -8,6 +8,24 @@
 #include "checkpoint/safetensors.h"
 
 namespace hadal::checkpoint {
+namespace {
+
+/// The file that `path` stands for, symbolic links followed. What is there must be a regular file: renaming
+/// over a device would take its place.
+Result<std::filesystem::path> final_target(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  if (error) {
+    return fail(ErrorCode::kIo, "{}: {}", path.string(), error.message());
+  }
+  const auto status = std::filesystem::status(target, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return fail(ErrorCode::kInvalidArgument, "{}: not a regular file", path.string());
+  }
+  return target;
+}
+
+}  // namespace
 
 Result<void> write_safetensors(const std::filesystem::path& path,
                                const std::map<std::string, TensorToWrite>& tensors) {
@@ -51,8 +69,9 @@ Result<void> write_safetensors(const std::filesystem::path& path,
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
 
+  HADAL_TRY(const std::filesystem::path target, final_target(path));
   // Written beside the target and renamed, so that a reader never sees half a file.
-  std::filesystem::path partial = path;
+  std::filesystem::path partial = target;
   partial += ".partial";
   {
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);
@@ -72,7 +91,7 @@ Result<void> write_safetensors(const std::filesystem::path& path,
     }
   }
   std::error_code reason;
-  std::filesystem::rename(partial, path, reason);
+  std::filesystem::rename(partial, target, reason);
   if (reason) {
     return fail(ErrorCode::kIo, "{}: {}", path.string(), reason.message());
   }

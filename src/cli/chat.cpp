@@ -8,6 +8,7 @@
 #include "cli/chat_turn.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
+#include "cli/seed.h"
 #include "cli/setting_flags.h"
 #include "cli/terminal.h"
 
@@ -108,7 +109,7 @@ void add_chat(CLI::App& app, Selected& selected) {
       ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}));
   command->add_option("--temperature", sampling.temperature, "0 is greedy (1)")->check(CLI::Range(0.0, 1e6));
   command->add_option("--top-p", sampling.top_p, "In (0, 1]")->check(CLI::Range(1e-300, 1.0));
-  command->add_option("--seed", sampling.seed, "Makes the answers reproducible (random)");
+  command->add_option("--seed", sampling.seed, "Makes the answers reproducible (random)")->check(is_seed);
   const Flags flags = add_setting_flags(*command, {"model", "engine", "threads", "log"});
   command->callback(
       [options, flags, &selected] { selected = [options, flags] { return chat(*options, flags); }; });

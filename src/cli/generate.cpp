@@ -6,6 +6,7 @@
 #include "cli/chat_turn.h"
 #include "cli/command.h"
 #include "cli/loaded_model.h"
+#include "cli/seed.h"
 #include "cli/setting_flags.h"
 #include "cli/terminal.h"
 #include "cli/token_list.h"
@@ -198,7 +199,7 @@ void add_generate(CLI::App& app, Selected& selected) {
           },
           ""))
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}));
-  command->add_option("--seed", sampling.seed, "Makes the answer reproducible (random)");
+  command->add_option("--seed", sampling.seed, "Makes the answer reproducible (random)")->check(is_seed);
   command->add_flag("--ignore-eos", sampling.ignore_eos, "Go on after the end-of-sentence token");
   command->add_option("--stop", options->stop, "Text that ends the answer; may be repeated")
       ->allow_extra_args(false);

@@ -58,7 +58,12 @@ int run(int argc, const char* const* argv) {
     return static_cast<int>(report({ErrorCode::kInvalidArgument, fault.what()}, Exit::kUsage));
   }
   try {
-    return static_cast<int>(selected());
+    const Exit exit = selected();
+    // A full disk or a closed pipe must not look like success.
+    const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    return static_cast<int>(exit == Exit::kOk && !is_written
+                                ? report({ErrorCode::kIo, "standard output cannot be written"})
+                                : exit);
   } catch (const std::exception& fault) {  // out of memory: everything expected is a value
     return static_cast<int>(report({ErrorCode::kInternal, fault.what()}));
   }

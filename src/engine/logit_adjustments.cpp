@@ -1,6 +1,7 @@
 #include "engine/logit_adjustments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -9,9 +10,16 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
+/// Rounded once, and finite where the row's own logit was: only a mask is infinite.
+float to_logit(double value) {
+  constexpr double kGreatest = std::numeric_limits<float>::max();
+  return std::isinf(value) && value < 0 ? kMasked
+                                        : static_cast<float>(std::clamp(value, -kGreatest, kGreatest));
+}
+
 void repeat_penalty(float& logit, double penalty) {
   const auto value = static_cast<double>(logit);
-  logit = static_cast<float>(value > 0 ? value / penalty : value * penalty);
+  logit = to_logit(value > 0 ? value / penalty : value * penalty);
 }
 
 }  // namespace
@@ -48,7 +56,7 @@ void LogitAdjustments::adjust(std::span<float> logits, std::span<const int32_t> 
   }
   for (const TokenBias& bias : params_.logit_bias) {
     float& logit = logits[static_cast<size_t>(bias.token)];
-    logit = static_cast<float>(static_cast<double>(logit) + bias.bias);
+    logit = to_logit(static_cast<double>(logit) + bias.bias);
   }
   if (!params_.allowed_token_ids.empty()) {
     restrict_to_allowed(logits);
@@ -87,8 +95,8 @@ void LogitAdjustments::penalize_output_token(std::span<float> logits, int32_t to
   if (counts_prompt_ && !seen_in_prompt_.contains(token)) {
     repeat_penalty(logit, params_.repetition_penalty);
   }
-  logit = static_cast<float>(static_cast<double>(logit) - params_.presence_penalty -
-                             params_.frequency_penalty * static_cast<double>(count));
+  logit = to_logit(static_cast<double>(logit) - params_.presence_penalty -
+                   params_.frequency_penalty * static_cast<double>(count));
 }
 
 void LogitAdjustments::restrict_to_allowed(std::span<float> logits) const {

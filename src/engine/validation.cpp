@@ -66,6 +66,17 @@ Result<void> validate_adjustments(const SamplingParams& params, int32_t eos_toke
            std::find(params.stop_token_ids.begin(), params.stop_token_ids.end(), token) !=
                params.stop_token_ids.end();
   };
+  if (params.min_tokens > 0) {
+    std::unordered_set<int32_t> forbidden(params.stop_token_ids.begin(), params.stop_token_ids.end());
+    if (!params.ignore_eos) {
+      forbidden.insert(eos_token_id);
+    }
+    if (static_cast<int64_t>(forbidden.size()) >= vocab_size) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "stop_token_ids: every token ends the answer, which min_tokens ({}) forbids",
+                  params.min_tokens);
+    }
+  }
   const auto& allowed = params.allowed_token_ids;
   if (params.min_tokens > 0 && !allowed.empty() && std::all_of(allowed.begin(), allowed.end(), ends)) {
     return fail(ErrorCode::kInvalidArgument,

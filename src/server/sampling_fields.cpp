@@ -1,6 +1,8 @@
 #include "server/sampling_fields.h"
 
 #include <charconv>
+#include <cmath>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -39,12 +41,16 @@ Result<void> read_logit_bias(const Json& members, const ModelService& model,
   for (const auto& [key, value] : member->items()) {
     int32_t token = -1;
     const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (fault != std::errc() || end != key.data() + key.size() || token < 0 || token >= model.vocab_size) {
+    if (fault != std::errc() || end != key.data() + key.size() || token < 0 || token >= model.vocab_size ||
+        key != std::to_string(token)) {
       return fail(ErrorCode::kInvalidArgument, "logit_bias: \"{}\" is not a token id from 0 to {}",
                   printable(key, 40), model.vocab_size - 1);
     }
-    double bias = 0;
-    HADAL_CHECK(read_number(*member, key.c_str(), -engine::kMaxLogitBias, engine::kMaxLogitBias, bias));
+    const double bias = value.is_number() ? value.get<double>() : 2 * engine::kMaxLogitBias;
+    if (!(std::abs(bias) <= engine::kMaxLogitBias)) {
+      return fail(ErrorCode::kInvalidArgument, "logit_bias[{}]: {} is not a number from {} to {}", key,
+                  describe(value), -engine::kMaxLogitBias, engine::kMaxLogitBias);
+    }
     biases.push_back({token, bias});
   }
   return {};

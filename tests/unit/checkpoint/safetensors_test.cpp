@@ -254,6 +254,25 @@ TEST(Safetensors, RefusesToWriteWhatDoesNotFit) {
   EXPECT_EQ(written.error().code, ErrorCode::kIo);
 }
 
+TEST(Safetensors, WritesThroughLinksAndNeverInPlaceOfWhatIsNoFile) {
+  const TempDir dir;
+  const std::vector<std::byte> four(4);
+  const std::map<std::string, TensorToWrite> tensors{{"a", {DType::kF32, {1}, four}}};
+  fs::create_directory(dir.path() / "folder");
+  const auto refused = write_safetensors(dir.path() / "folder", tensors);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("not a regular file"));
+  EXPECT_TRUE(fs::is_directory(dir.path() / "folder"));
+
+  ASSERT_TRUE(write_safetensors(dir.path() / "real", tensors));
+  fs::remove(dir.path() / "real");
+  std::ofstream(dir.path() / "real") << "old";
+  fs::create_symlink("real", dir.path() / "link");
+  ASSERT_TRUE(write_safetensors(dir.path() / "link", tensors));
+  EXPECT_TRUE(fs::is_symlink(dir.path() / "link"));
+  EXPECT_GT(fs::file_size(dir.path() / "real"), 3U);
+}
+
 TEST(Safetensors, EveryDTypeHasItsNameAndSize) {
   const struct {
     const char* name;

@@ -32,6 +32,8 @@ TEST(Program, UsageErrorsExitWith2AndOneLine) {
            {"generate", "--prompt", "a", "--model", kTiny, "--top-p", "0"},
            {"generate", "--prompt", "a", "--model", kTiny, "--precision", "f16"},
            {"generate", "--prompt", "a", "--model", kTiny, "--top-k", "0"},
+           {"generate", "--prompt", "a", "--model", kTiny, "--seed=-1"},
+           {"generate", "--prompt", "a", "--model", kTiny, "--seed", "18446744073709551616"},
            {"logits", "--model", kTiny},
            {"recipe"},
            {"recipe", "render", "--tokenizer", "v5=x"},

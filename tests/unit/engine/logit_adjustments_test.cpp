@@ -50,6 +50,16 @@ TEST(LogitAdjustments, RepetitionPenaltyCountsThePromptTooAndEachTokenOnce) {
   EXPECT_THAT(adjusted(params, {2, 2, 0}, {0, 3, 3}, {4, 4, 4, -4, 0}), ElementsAre(2, 4, 2, -8, 0));
 }
 
+TEST(LogitAdjustments, StayFinite) {
+  SamplingParams params;
+  params.repetition_penalty = 1e-300;
+  const float greatest = std::numeric_limits<float>::max();
+  EXPECT_THAT(adjusted(params, {0, 1, 2, 3}, {}, {4, -4, 0, kMasked}),
+              ElementsAre(greatest, -0.0F, 0, kMasked));
+  params.repetition_penalty = 100;
+  EXPECT_THAT(adjusted(params, {0}, {}, {-greatest}), ElementsAre(-greatest));
+}
+
 TEST(LogitAdjustments, BiasesAndAllowedTokens) {
   SamplingParams params;
   params.logit_bias = {{0, 100}, {3, -1.5}};

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,6 +132,12 @@ TEST(ValidateRequest, NamesTheAdjustmentThatIsOutOfRange) {
                 request.sampling.min_tokens = 1;
               }),
               StartsWith("allowed_token_ids: only tokens that end the answer"));
+  EXPECT_THAT(refusal([](Request& request) {
+                request.sampling.stop_token_ids.resize(50);
+                std::iota(request.sampling.stop_token_ids.begin(), request.sampling.stop_token_ids.end(), 0);
+                request.sampling.min_tokens = 1;
+              }),
+              StartsWith("stop_token_ids: every token ends the answer"));
 }
 
 TEST(ValidateRequest, APromptWithoutRoomNamesBothNumbers) {

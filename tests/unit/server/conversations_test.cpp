@@ -367,6 +367,8 @@ TEST_F(Conversations, UnsupportedFieldsAreRefusedByName) {
   start();
   for (const auto& [path, name, value] :
        std::vector<std::tuple<std::string, std::string, Json>>{{kChat, "logit_bias", {{"five", 1}}},
+                                                               {kChat, "logit_bias", {{"5", 101}}},
+                                                               {kChat, "logit_bias", {{"05", 1}}},
                                                                {kChat, "frequency_penalty", 2.5},
                                                                {kChat, "min_p", "low"},
                                                                {kResponses, "presence_penalty", -3},

@@ -205,7 +205,7 @@ TEST_F(HttpFraming, RefusesMalformedHeads) {
       "GET http:// HTTP/1.1\r\nHost: t\r\n\r\n",
       "CONNECT example.com:443 HTTP/1.1\r\nHost: t\r\n\r\n",
       "OPTIONS * HTTP/1.1\r\nHost: t\r\n\r\n",
-      std::string("GET /\0 HTTP/1.1\r\nHost: t\r\n\r\n", 33),
+      std::string("GET /\0 HTTP/1.1\r\nHost: t\r\n\r\n", 28),
       "\r\n\r\n\r\nnonsense",
   };
   for (const std::string& request : malformed) {
