@@ -151,6 +151,11 @@ class Transaction {
 /// Makes the directory and the file, which only the user of the server may read.
 Result<void> make_file(const std::string& path) {
   std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return fail(ErrorCode::kIo, "{} is not a regular file",
+                path);  // SQLite would leave a journal beside a device
+  }
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   if (!directory.empty() && std::filesystem::create_directories(directory, error)) {
     std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
