@@ -80,7 +80,7 @@ def load_fastokens(path):
     from fastokens import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
-    return lambda text: tokenizer.encode(text, add_special_tokens=False)
+    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def main():
