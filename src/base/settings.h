@@ -66,7 +66,7 @@ struct ModelSettings {
   std::string replay;
   int64_t replay_keep = 0;
   std::string isa;
-  int64_t draft_length = 0;  ///< -1: the checkpoint's own
+  int64_t draft_length = 0;  ///< -1: the checkpoint's own, none for large ones
   std::string bos;           ///< auto, on or off: BOS in front of plain text
 };
 

@@ -308,9 +308,11 @@ void add_model_settings(Table& table) {
       {"auto", "scalar", "avx2", "avx512"});
   table.integer(
       kGroup, &S::draft_length,
-      About("model.draft_length", "--draft-length", "-1",
-            "Tokens that the draft layers guess at a time; 0 uses none, -1 takes the checkpoint's own "
-            "number. Answers are the same with each.")
+      About(
+          "model.draft_length", "--draft-length", "-1",
+          "Tokens that the draft layers guess at a time; 0 uses none, -1 takes the checkpoint's own number, "
+          "and none over 2 GiB, where measuring whether they pay would hold up the start. Answers are the "
+          "same with each.")
           .alias("DEEPINFER_USE_NEXTN_DECODE"),
       -1, 16);
   table.text(kGroup, &S::bos,

@@ -25,13 +25,24 @@ Result<kernels::Isa> choose_isa(std::string_view name) {
   return isa;
 }
 
-/// The setting's -1 stands for the checkpoint's own number, which is none without draft layers.
-int64_t choose_draft_length(int64_t wish, const checkpoint::TextConfig& config) {
-  if (wish >= 0) {
-    return wish;
+/// Whether drafts pay is measured by some passes at start. Over more than this that takes too long to be done
+/// unasked: each pass reads a good part of the weights.
+constexpr uint64_t kMostBytesToMeasure = uint64_t{2} << 30;
+
+/// The setting's -1 stands for the checkpoint's own number: none without draft layers, and none where the
+/// start would wait for measurements.
+int64_t choose_draft_length(int64_t wish, const checkpoint::Checkpoint& checkpoint) {
+  const checkpoint::TextConfig& config = checkpoint.config().text;
+  if (wish >= 0 || config.num_nextn_predict_layers == 0) {
+    return std::max<int64_t>(wish, 0);
   }
-  return config.num_nextn_predict_layers > 0 ? std::min(config.dspark_block_size, engine::kMaxDraftLength)
-                                             : 0;
+  if (checkpoint.total_bytes() > kMostBytesToMeasure) {
+    spdlog::info(
+        "no drafts: measuring whether they pay would hold up the start; --draft-length {} asks for it",
+        config.dspark_block_size);
+    return 0;
+  }
+  return std::min(config.dspark_block_size, engine::kMaxDraftLength);
 }
 
 /// BOS in front of plain text belongs to the release tokenizer; the tiny checkpoints' one has none.
@@ -84,7 +95,7 @@ Result<LoadedModel> load_model(const Settings& settings) {
   HADAL_TRY(options.isa, choose_isa(settings.model.isa));
   options.replay_keep = settings.model.replay_keep;
   options.keeps_snapshots = settings.engine.prefix_cache;
-  options.draft_length = choose_draft_length(settings.model.draft_length, config.text);
+  options.draft_length = choose_draft_length(settings.model.draft_length, *loaded.checkpoint);
   options.max_rollback = std::max(options.max_rollback, options.draft_length);
   loaded.pool =
       std::make_unique<ThreadPool>(static_cast<int>(settings.threads.compute), settings.threads.pin);

@@ -15,7 +15,7 @@ struct StepCostLimits {
   int64_t max_rows = 1;           ///< the largest step that is measured
   int64_t rows_per_sequence = 1;  ///< at most so many rows of one sequence, as in verification
   /// No further size beyond `min_rows` is begun after this time; the curve then goes on as its end did.
-  std::chrono::duration<double> time{1};
+  std::chrono::duration<double> time{0.1};
   int64_t min_rows = 2;
 };
 
