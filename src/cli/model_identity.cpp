@@ -51,9 +51,8 @@ Result<std::string> model_identity(const checkpoint::Checkpoint& checkpoint, con
   }
   std::sort(files.begin(), files.end());
   cache::ContentDigest digest;
-  for (const std::string& part :
-       {std::string(kVersion), settings.precision, settings.replay, std::to_string(settings.draft_length),
-        std::to_string(settings.replay == "off" ? 0 : settings.replay_keep)}) {
+  for (const std::string& part : {std::string(kVersion), settings.precision, settings.replay,
+                                  std::to_string(settings.replay == "off" ? 0 : settings.replay_keep)}) {
     digest.add(part);
   }
   for (const auto& file : files) {

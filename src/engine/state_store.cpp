@@ -23,6 +23,12 @@ int64_t num_blocks(int64_t tokens) {
   return (tokens + kBlockTokens - 1) / kBlockTokens;
 }
 
+/// Positions that belong to known tokens. A pass that was cut short may have left rows of guesses behind
+/// them.
+int64_t known_length(RunningRequest& request) {
+  return std::min(request.state()->length(), static_cast<int64_t>(request.tokens().size()));
+}
+
 /// Everything besides the model's own name that the bytes of a kept state depend on.
 std::string describe(const cache::StateLayout& layout, const std::string& identity) {
   std::string text =
@@ -244,16 +250,6 @@ void StateStore::keep(RunningRequest& request, int64_t position) {
     disk_->offer(std::move(segment));
   }
 }
-
-namespace {
-
-/// Positions that belong to known tokens. A pass that was cut short may have left rows of guesses behind
-/// them.
-int64_t known_length(RunningRequest& request) {
-  return std::min(request.state()->length(), static_cast<int64_t>(request.tokens().size()));
-}
-
-}  // namespace
 
 void StateStore::keep_checkpoints(RunningRequest& request) {
   if (!request.cache_place() || request.state() == nullptr) {
