@@ -4,9 +4,8 @@
 //
 // CASE: {"protocol", "body": request body as text, "chunks": [[token ids], ...]}. RESULT: {"render_us": from
 // the body to the prompt's token ids, "parse_us": from the chunks to events and response, "ids", "events",
-// "response"}. Least processor time of one thread over about a second.
+// "response"}. Least processor time of one thread over about half a second.
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -16,37 +15,17 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <time.h>
 
 #include "recipe/prepared_request.h"
 #include "recipe/prompt/encode.h"
 #include "recipe/response_generator.h"
+#include "thread_time.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {
 
 using namespace hadal::recipe;
 using hadal::tokenizer::Tokenizer;
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-template <class Call>
-double best_us(Call call) {
-  double best = 1e9;
-  double total = 0;
-  for (int round = 0; round < 3 || (total < 1.0 && round < 1000); ++round) {
-    const double begin = thread_seconds();
-    call();
-    const double taken = thread_seconds() - begin;
-    best = std::min(best, taken);
-    total += taken;
-  }
-  return best * 1e6;
-}
 
 struct Answer {
   std::vector<Event> events;
@@ -113,11 +92,11 @@ int main(int argc, char** argv) {
     return fail(ids.error().message);
   }
   nlohmann::json result;
-  result["render_us"] = best_us([&] {
-    const auto again = prepare_request(protocol, body, {});
-    (void)encode_prompt(again->prompt, **tokenizer);
-  });
-  result["parse_us"] = best_us([&] { (void)answer(*prepared, chunks, *tokenizer); });
+  result["render_us"] = 1e6 * best_seconds([&] {
+                          const auto again = prepare_request(protocol, body, {});
+                          (void)encode_prompt(again->prompt, **tokenizer);
+                        });
+  result["parse_us"] = 1e6 * best_seconds([&] { (void)answer(*prepared, chunks, *tokenizer); });
   const Answer once = answer(*prepared, chunks, *tokenizer);
   result["ids"] = *ids;
   result["events"] = nlohmann::json::array();

@@ -14,20 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include <time.h>
-
 #include "recipe/response_generator.h"
+#include "thread_time.h"
 
 namespace {
 
 using namespace hadal::recipe;
-
-/// Seconds of processor time that this thread has used: what else runs on the machine does not count.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 constexpr std::string_view kOpen =
     "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"write\">\n<｜DSML｜ parameter name=\"k\" ";
@@ -90,11 +82,7 @@ double nanoseconds_a_token(Protocol protocol, const Kind& kind, size_t num_token
   request.parsing.stop_sequences = {"\nUser:", "<END>"};
   const std::vector<std::string> pieces = pieces_of(kind, num_tokens);
   size_t event_bytes = 0;
-  double best = 1e9;
-  constexpr double kEnough = 0.2;  // seconds
-  double spent = 0;
-  for (int round = 0; round < 2 || (spent < kEnough && round < 50); ++round) {
-    const double begin = thread_seconds();
+  const auto answer = [&] {
     const auto generator = ResponseGenerator::create(request, {}, nullptr);
     for (const std::string& piece : pieces) {
       for (const Event& event : generator->push_text(piece)) {
@@ -104,10 +92,8 @@ double nanoseconds_a_token(Protocol protocol, const Kind& kind, size_t num_token
     for (const Event& event : generator->finish(OutputFinish::kStop)) {
       event_bytes += event.data.size();
     }
-    const double seconds = thread_seconds() - begin;
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
+  };
+  const double best = best_seconds(answer, /*least_rounds=*/2, /*enough=*/0.2);
   return event_bytes == 0 ? 0 : best * 1e9 / static_cast<double>(pieces.size());
 }
 

@@ -14,22 +14,15 @@
 #include <string_view>
 #include <utility>
 
-#include <time.h>
-
 #include "recipe/json_text.h"
 #include "recipe/prepared_request.h"
 #include "recipe/prompt/encode.h"
+#include "thread_time.h"
 #include "tokenizer/tokenizer.h"
 
 namespace {
 
 using namespace hadal::recipe;
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 /// Text as agents send it: prose, code, some of it not English.
 std::string sample_text(size_t bytes, uint32_t& state) {
@@ -118,21 +111,6 @@ std::string responses_body(size_t bytes) {
             quoted(sample_text(300, state)) + "}]}";
   }
   return body + "]}";
-}
-
-/// The least time of a call, over about half a second.
-template <class Call>
-double best_seconds(Call call) {
-  double best = 1e9;
-  double total = 0;
-  for (int round = 0; round < 3 || total < 0.5; ++round) {
-    const double begin = thread_seconds();
-    call();
-    const double taken = thread_seconds() - begin;
-    best = std::min(best, taken);
-    total += taken;
-  }
-  return best;
 }
 
 }  // namespace

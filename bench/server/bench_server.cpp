@@ -205,9 +205,12 @@ std::pair<uint64_t, uint64_t> read_streams(uint16_t port, const Route& route, in
   return {bytes, reads};
 }
 
-/// CPU time of one send() of `bytes` bytes to a reader on the loopback: nothing that streams token by token
-/// over a socket is cheaper.
-double send_cpu_seconds(size_t bytes) {
+struct Listener {
+  int fd;
+  uint16_t port;
+};
+
+Listener listen_on_loopback() {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -218,7 +221,14 @@ double send_cpu_seconds(size_t bytes) {
       ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     std::exit(1);
   }
-  const int client = connect_to(ntohs(address.sin_port));
+  return {listener, ntohs(address.sin_port)};
+}
+
+/// CPU time of one send() of `bytes` bytes to a reader on the loopback: nothing that streams token by token
+/// over a socket is cheaper.
+double send_cpu_seconds(size_t bytes) {
+  const auto [listener, port] = listen_on_loopback();
+  const int client = connect_to(port);
   const int accepted = ::accept(listener, nullptr, nullptr);
   const int on = 1;
   ::setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -270,16 +280,7 @@ double first_byte_microseconds(uint16_t port, const std::string& request, std::s
 
 /// The same for one byte to and fro between two threads over bare TCP.
 double round_trip_microseconds() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-      ::listen(listener, 1) != 0 ||
-      ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    std::exit(1);
-  }
+  const auto [listener, port] = listen_on_loopback();
   std::thread echo([listener] {
     const int accepted = ::accept(listener, nullptr, nullptr);
     const int on = 1;
@@ -290,7 +291,7 @@ double round_trip_microseconds() {
     }
     ::close(accepted);
   });
-  const double median = first_byte_microseconds(ntohs(address.sin_port), "x", "x");
+  const double median = first_byte_microseconds(port, "x", "x");
   echo.join();
   ::close(listener);
   return median;

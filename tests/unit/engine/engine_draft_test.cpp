@@ -22,18 +22,6 @@ const CostCurve kFree({{1, 1.0}, {1000, 1.0}});
 const CostCurve kDear({{1, 1.0}, {1000, 1000.0}});
 const CostCurve kBumpy({{1, 1.0}, {3, 1.5}, {4, 4.0}, {9, 4.1}, {1000, 100.0}});
 
-std::unique_ptr<Engine> start(FakeModel& model, ThreadPool& pool, const EngineOptions& options) {
-  Result<std::unique_ptr<Engine>> engine = Engine::start(model, pool, options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
-}
-
-std::shared_ptr<RequestHandle> submit(Engine& engine, Request request, Answer& answer) {
-  Result<std::shared_ptr<RequestHandle>> handle = engine.submit(std::move(request), answer.sink());
-  EXPECT_TRUE(handle) << handle.error().message;
-  return handle ? *handle : nullptr;
-}
-
 /// Inequalities that hold whatever was guessed.
 void expect_sound(const DraftStats& drafts) {
   uint64_t binned = 0;

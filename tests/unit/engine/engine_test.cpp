@@ -24,18 +24,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::unique_ptr<Engine> start(FakeModel& model, ThreadPool& pool, const EngineOptions& options = {}) {
-  Result<std::unique_ptr<Engine>> engine = Engine::start(model, pool, options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  return std::move(*engine);
-}
-
-std::shared_ptr<RequestHandle> submit(Engine& engine, Request request, Answer& answer) {
-  Result<std::shared_ptr<RequestHandle>> handle = engine.submit(std::move(request), answer.sink());
-  EXPECT_TRUE(handle) << handle.error().message;
-  return handle ? *handle : nullptr;
-}
-
 void expect_stats_add_up(const EngineStats& stats) {
   EXPECT_EQ(stats.requests_total, static_cast<uint64_t>(stats.waiting + stats.running) +
                                       stats.finished_stop_total + stats.finished_length_total +

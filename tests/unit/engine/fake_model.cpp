@@ -260,6 +260,18 @@ void Answer::wait_for_tokens(int64_t count) {
   })) << "no tokens";
 }
 
+std::unique_ptr<Engine> start(FakeModel& model, ThreadPool& pool, const EngineOptions& options) {
+  Result<std::unique_ptr<Engine>> engine = Engine::start(model, pool, options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return engine ? std::move(*engine) : nullptr;
+}
+
+std::shared_ptr<RequestHandle> submit(Engine& engine, Request request, Answer& answer) {
+  Result<std::shared_ptr<RequestHandle>> handle = engine.submit(std::move(request), answer.sink());
+  EXPECT_TRUE(handle) << handle.error().message;
+  return handle ? *handle : nullptr;
+}
+
 Expected expected_answer(const Request& request, const FakeModel& model, const EngineOptions& options) {
   Expected expected;
   std::vector<int32_t> history = request.prompt;

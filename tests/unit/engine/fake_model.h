@@ -141,6 +141,11 @@ class Answer {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();  ///< sinks may outlive the test's object
 };
 
+/// An engine over the model; null, and a failure of the test, if it does not start.
+std::unique_ptr<Engine> start(FakeModel& model, ThreadPool& pool, const EngineOptions& options = {});
+/// Queues a request that must be accepted.
+std::shared_ptr<RequestHandle> submit(Engine& engine, Request request, Answer& answer);
+
 /// What a request must give, computed without the engine: one position after the other with a sampler.
 struct Expected {
   std::vector<OutputToken> tokens;
